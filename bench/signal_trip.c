@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor for a hold by signal: the bare round trip of a hand-shake by futexes, with no walk and nothing
- * around it. A thread spins; the sampler signals it, the handler says that it stands and waits, the sampler lets it go. Prints how
+ * The floor for a hold by signal: the bare round trip of a hand-shake by futexes, with no walk and nothing around it. A
+ * thread spins; the sampler signals it, the handler says that it stands and waits, the sampler lets it go. Prints how
  * long the thread stood and how long it took in all, median and 99th percentile in us.
  *
  * signal_trip same|other|free [BUSY [ROUNDS]]     where the sampler sits; BUSY other threads spin, too

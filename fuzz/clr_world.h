@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A memory with objects of .NET, for the fuzz targets fuzz_clr_*: right at first, and each input is a list of words that are written over it.
- * Types have their names and fields from an assembly (clr_types.dll), whose bytes stay as they are.
+ * A memory with objects of .NET, for the fuzz targets fuzz_clr_*: right at first, and each input is a list of words
+ * that are written over it. Types have their names and fields from an assembly (clr_types.dll), whose bytes stay as
+ * they are.
  */
 #ifndef SF_FUZZ_CLR_WORLD_H
 #define SF_FUZZ_CLR_WORLD_H
@@ -28,8 +29,8 @@ void clr_world_init(void);
 void clr_put(uint64_t at, uint64_t value);
 
 /*
- * A type of the assembly by its name, with its own fields, one word each, in their order. Those of its base are in front of them: `n_before`
- * words.
+ * A type of the assembly by its name, with its own fields, one word each, in their order. Those of its base are in
+ * front of them: `n_before` words.
  */
 void clr_put_type(uint64_t table, const char *name, uint32_t n_before);
 

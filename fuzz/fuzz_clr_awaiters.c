@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile objects of asynchronous methods (clr_world.h). A method was resumed by its box, which is on the stack. Two boxes await it, one
- * behind the other, by a delegate and a continuation.
+ * Hostile objects of asynchronous methods (clr_world.h). A method was resumed by its box, which is on the stack. Two
+ * boxes await it, one behind the other, by a delegate and a continuation.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a runtime of .NET says in bytes: the payloads of its events (runtime/coreclr/events.h), and the replies of its diagnostics
- * socket (runtime/coreclr/load_message.h). The first byte chooses the event, or the reply. The rest are the bytes, in memory that
- * ends behind them.
+ * What a runtime of .NET says in bytes: the payloads of its events (runtime/coreclr/events.h), and the replies of its
+ * diagnostics socket (runtime/coreclr/load_message.h). The first byte chooses the event, or the reply. The rest are the
+ * bytes, in memory that ends behind them.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile structures of CoreCLR: the input is all memory that there is. It is read as a description, as debug information, and as
- * code heap with headers, unwind information, stack, Thread and explicit frames, from which a walk starts.
+ * Hostile structures of CoreCLR: the input is all memory that there is. It is read as a description, as debug
+ * information, and as code heap with headers, unwind information, stack, Thread and explicit frames, from which a walk
+ * starts.
  */
 #include <stdint.h>
 #include <string.h>

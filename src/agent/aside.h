@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping aside: the agent's threads end before a system call of the program that needs a process of one thread, or all threads
- * alike, and come back after it. The profile goes on: its accounts, its ring and its channel stay. New threads have the rights
- * and the namespaces of the thread that made the call.
+ * Stepping aside: the agent's threads end before a system call of the program that needs a process of one thread, or
+ * all threads alike, and come back after it. The profile goes on: its accounts, its ring and its channel stay. New
+ * threads have the rights and the namespaces of the thread that made the call.
  */
 #ifndef SF_AGENT_ASIDE_H
 #define SF_AGENT_ASIDE_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 
 /*
- * By the thread that is about to make the call. True: sf_aside_end is due after it, by the same thread. False: nothing was done,
- * as the agent has no thread or one of them cannot end now. Not signal-safe, and not in the child of a vfork.
+ * By the thread that is about to make the call. True: sf_aside_end is due after it, by the same thread. False: nothing
+ * was done, as the agent has no thread or one of them cannot end now. Not signal-safe, and not in the child of a vfork.
  */
 bool sf_aside_begin(void);
 void sf_aside_end(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that stillframe keeps for later runs of the same user: $XDG_CACHE_HOME/stillframe/NAME/FILE (default ~/.cache). Each kind of
- * content has a folder of its own, whose name has the number of its format.
+ * Files that stillframe keeps for later runs of the same user: $XDG_CACHE_HOME/stillframe/NAME/FILE (default ~/.cache).
+ * Each kind of content has a folder of its own, whose name has the number of its format.
  *
- * A file is used only if it belongs to this user and no other user can write to it. Any other file is a miss and not an error. The
- * content may be damaged all the same: whoever reads a file checks it.
+ * A file is used only if it belongs to this user and no other user can write to it. Any other file is a miss and not an
+ * error. The content may be damaged all the same: whoever reads a file checks it.
  */
 #ifndef SF_BASE_CACHE_FOLDER_H
 #define SF_BASE_CACHE_FOLDER_H

@@ -44,7 +44,10 @@ const char *sf_os_error(int error);
 
 bool sf_fail_memory(struct sf_error *err);
 
-/* A message and its hints as sentences on one line: "what failed: why. What to do." Returns ret, which is cut where its room ends. */
+/*
+ * A message and its hints as sentences on one line: "what failed: why. What to do." Returns ret, which is cut where its
+ * room ends.
+ */
 char *sf_error_sentences(const char *lines, char *ret, size_t size);
 
 /* Adds a line ("what to do") behind the text. Returns false too. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function at a place in code. Where calls are inlined, a place has several, innermost first. A function that passes locations owns
- * their texts and says how long they are valid.
+ * A function at a place in code. Where calls are inlined, a place has several, innermost first. A function that passes
+ * locations owns their texts and says how long they are valid.
  */
 #ifndef SF_BASE_LOCATION_H
 #define SF_BASE_LOCATION_H

@@ -2,9 +2,10 @@
 /*
  * The results of an engine for `dump`: each thread of a process once, as far as the engine can see it.
  *
- * For each thread the engine calls still() at least once, unless there is no still, and then thread() once. A thread
- * is held only if it runs, if it is stopped amid its own code, or if its stack cannot be walked without registers that only a
- * hold gives and its system call continues after an interruption. No thread is held during a call. All calls come from one thread of the engine.
+ * For each thread the engine calls still() at least once, unless there is no still, and then thread() once. A thread is
+ * held only if it runs, if it is stopped amid its own code, or if its stack cannot be walked without registers that
+ * only a hold gives and its system call continues after an interruption. No thread is held during a call. All calls
+ * come from one thread of the engine.
  */
 #ifndef SF_CAPTURE_DUMP_H
 #define SF_CAPTURE_DUMP_H

@@ -4,7 +4,8 @@
  *
  * An engine yields stills, which the caller walks, or finished stacks, or both. It says which, and the caller handles
  * both by one sink (sink.h). Everything else that callers need is a field below: what the engine can do, how many
- * processes it can watch, which options it takes, and its texts for the user. No code outside capture/ depends on which engine it has (tests/frozen/check_engines.py).
+ * processes it can watch, which options it takes, and its texts for the user. No code outside capture/ depends on which
+ * engine it has (tests/frozen/check_engines.py).
  *
  * Threads. All functions are called from one thread, except stop(). An engine may have threads of its own: a sink's
  * functions are called from one of them at a time, and never while a thread of the target is held.
@@ -127,26 +128,33 @@ struct sf_engine {
 	bool (*check_settings)(const struct sf_setting *settings, struct sf_error *err);
 
 	/*
-	 * Whether this value of SF_SETTING_EVENT has the name of an event of this engine. NULL in the place of the function: an engine with
-	 * that option has the events that no other engine has.
+	 * Whether this value of SF_SETTING_EVENT has the name of an event of this engine. NULL in the place of the
+	 * function: an engine with that option has the events that no other engine has.
 	 */
 	bool (*has_event)(const char *event);
 
 	/* Fills ret with the summary's text beside the name: "sampler walk". NULL in the place of the function: no text. */
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 
-	/* What the user reads before the recording starts, if open() does not refuse. NULL, also in the place of the function: nothing. */
+	/*
+	 * What the user reads before the recording starts, if open() does not refuse. NULL, also in the place of the
+	 * function: nothing.
+	 */
 	const char *(*warning)(const struct sf_capture_options *options);
 
 	/* Reports what the engine finds on this machine. NULL in the place of the function: nothing. */
 	void (*examine)(sf_finding_fn *report, void *arg);
 
-	/* Whether the engine works for this process (0: on this machine; SF_ALL_PROCESSES). If not, err has the reason and what would help. */
+	/*
+	 * Whether the engine works for this process (0: on this machine; SF_ALL_PROCESSES). If not, err has the reason
+	 * and what would help.
+	 */
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*
-	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works; then `why` says why, and what would
-	 * help. Called where check() said that it works. NULL in the place of the function: it never does.
+	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works; then
+	 * `why` says why, and what would help. Called where check() said that it works. NULL in the place of the
+	 * function: it never does.
 	 */
 	bool (*is_limited)(int32_t pid, struct sf_error *why);
 

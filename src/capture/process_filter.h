@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes of many are sampled (--filter): those that fit all conditions. Decided when a process comes into sight and when it
- * runs another program, before anything of it is read or walked.
+ * Which processes of many are sampled (--filter): those that fit all conditions. Decided when a process comes into
+ * sight and when it runs another program, before anything of it is read or walked.
  */
 #ifndef SF_CAPTURE_PROCESS_FILTER_H
 #define SF_CAPTURE_PROCESS_FILTER_H
@@ -22,7 +22,10 @@ struct sf_process_filter {
 	uint32_t n;
 };
 
-/* "name=REGEX" (POSIX extended, of the process's name), "user=NAME" and "user=UID" (the effective one). sf_process_filter_deinit in any case. */
+/*
+ * "name=REGEX" (POSIX extended, of the process's name), "user=NAME" and "user=UID" (the effective one).
+ * sf_process_filter_deinit in any case.
+ */
 bool sf_process_filter_init(struct sf_process_filter *filter, const struct sf_strings *texts, struct sf_error *err);
 void sf_process_filter_deinit(struct sf_process_filter *filter);
 

@@ -76,8 +76,8 @@ struct sf_sink {
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
 
 	/*
-	 * A process has ended: what is kept of its code may be given back. It may not have come into sight. NULL in the place of the function: the
-	 * sink keeps it.
+	 * A process has ended: what is kept of its code may be given back. It may not have come into sight. NULL in the
+	 * place of the function: the sink keeps it.
 	 */
 	bool (*process_end)(void *arg, int32_t pid, struct sf_error *err);
 
@@ -128,8 +128,8 @@ struct sf_sink {
 			 struct sf_error *err);
 
 	/*
-	 * The measure of the amounts in weights, before the first of them; and again at the end, with the count of those that were watched. NULL in
-	 * the place of the function: the sink does not use amounts.
+	 * The measure of the amounts in weights, before the first of them; and again at the end, with the count of
+	 * those that were watched. NULL in the place of the function: the sink does not use amounts.
 	 */
 	bool (*measure)(void *arg, const struct sf_measure *measure, struct sf_error *err);
 
@@ -141,8 +141,8 @@ struct sf_sink {
 		      struct sf_error *err);
 
 	/*
-	 * The sleep of the thread's last sample (SF_STILL_OPEN) has ended. It was woken by the thread `waker`; 0: by an interrupt; below 0: that is
-	 * not known. NULL in the place of the function: the sink does not use it.
+	 * The sleep of the thread's last sample (SF_STILL_OPEN) has ended. It was woken by the thread `waker`; 0: by an
+	 * interrupt; below 0: that is not known. NULL in the place of the function: the sink does not use it.
 	 */
 	bool (*woken)(void *arg, uint32_t serial, int32_t waker, const char *waker_name, struct sf_error *err);
 

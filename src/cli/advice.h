@@ -18,7 +18,10 @@ void sf_children_cpu_end(struct sf_children_cpu *cpu, const struct sf_session_op
 /* Adds a hint at --children to the notes, where most of the CPU time was that of processes which were not recorded. */
 void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_result *result);
 
-/* Whether there is a sample. If not, err has the reason; `ended`: the launched command has, `name`: its own or the process's. */
+/*
+ * Whether there is a sample. If not, err has the reason; `ended`: the launched command has, `name`: its own or the
+ * process's.
+ */
 bool sf_check_sampled(const struct sf_session_options *options, const struct sf_session_result *result, bool ended,
 		      const char *name, struct sf_error *err);
 

@@ -102,7 +102,10 @@ static int pass_on(const struct sf_launched *launched, int status, bool fine)
 	return passed ? passed : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
 }
 
-/* Why a better engine was passed over: a note of the recording. Where the program samples itself, the user reads it before: the agent may fail, too. */
+/*
+ * Why a better engine was passed over: a note of the recording. Where the program samples itself, the user reads it
+ * before: the agent may fail, too.
+ */
 static void report_passed(struct sf_record_given *given, const struct sf_error *passed)
 {
 	static char note[sizeof(passed->text) + 80];

@@ -2,8 +2,8 @@
 /*
  * The options of `stillframe record`: their table, what they give, and which of them make sense together.
  *
- * To add an option: a line in a table of record_options.c, and a field of struct sf_record_given if a session has none for it. An option that only
- * some engines take is in their own tables (capture/engine.h).
+ * To add an option: a line in a table of record_options.c, and a field of struct sf_record_given if a session has none
+ * for it. An option that only some engines take is in their own tables (capture/engine.h).
  */
 #ifndef SF_CLI_RECORD_OPTIONS_H
 #define SF_CLI_RECORD_OPTIONS_H
@@ -30,8 +30,8 @@ const struct sf_option *sf_record_options(void);
 void sf_record_begin(struct sf_record_given *given);
 
 /*
- * Takes what was read. Fails where the options make no sense: before a command is started, which would run for nothing. `n_words`: of the command
- * behind the options.
+ * Takes what was read. Fails where the options make no sense: before a command is started, which would run for nothing.
+ * `n_words`: of the command behind the options.
  */
 bool sf_record_take(struct sf_record_given *given, int n_words, struct sf_error *err);
 

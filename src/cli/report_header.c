@@ -112,7 +112,8 @@ static void print_measure(const struct sf_report *report, const struct sf_output
 	sf_print_cut(output->file, measure->name, 60);
 	if (measure->is_counted)
 		fprintf(output->file, " seen, %s counted (%s%.1f %%%s)\n", sf_format_count(number, measure->counted),
-			sf_colour(output, percent >= WHOLE_CPU_PERCENT ? SF_GREEN : SF_YELLOW), percent, sf_colour(output, SF_PLAIN));
+			sf_colour(output, percent >= WHOLE_CPU_PERCENT ? SF_GREEN : SF_YELLOW), percent,
+			sf_colour(output, SF_PLAIN));
 	else
 		fputs(" seen, not counted to the end\n", output->file);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report for programs: one JSON object, documented in docs/report.md. Times are
- * nanoseconds, in members that end with _ns. By the clock of an event these members are amounts, and end with _amount. The tree is a flat list, because a path of 16,384 frames would be more
- * nesting than JSON parsers take. Each row is written before the next one is made.
+ * The report for programs: one JSON object, documented in docs/report.md. Times are nanoseconds, in members that end
+ * with _ns. By the clock of an event these members are amounts, and end with _amount. The tree is a flat list, because
+ * a path of 16,384 frames would be more nesting than JSON parsers take. Each row is written before the next one is
+ * made.
  */
 #include "cli/report.h"
 #include "export/json_text.h"

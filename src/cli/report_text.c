@@ -130,8 +130,8 @@ static void print_processes(const struct sf_report *report, const struct sf_outp
 	print_more(output, sums->n_processes, n);
 }
 
-static void print_share(const struct sf_report *report, const struct sf_output *output, uint64_t weight, uint64_t whole, uint64_t n_samples,
-			const char *name, const char *beside)
+static void print_share(const struct sf_report *report, const struct sf_output *output, uint64_t weight, uint64_t whole,
+			uint64_t n_samples, const char *name, const char *beside)
 {
 	char amount[32], samples[32];
 
@@ -152,7 +152,8 @@ static void print_threads_by_event(const struct sf_report *report, const struct 
 		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
 
 		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
-		print_share(report, output, row->ns, sums->total_ns, row->samples, sf_profile_string(report->profile, thread->name), id);
+		print_share(report, output, row->ns, sums->total_ns, row->samples,
+			    sf_profile_string(report->profile, thread->name), id);
 	}
 }
 
@@ -191,7 +192,10 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 			sf_format_count(time, sums->n_unsampled));
 }
 
-/* States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. Where there are no times, about events. */
+/*
+ * States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. Where there are no times,
+ * about events.
+ */
 static void print_elapsed(const struct sf_report *report, const struct sf_output *output,
 			  const struct sf_share *row, const char *name, const char *beside)
 {
@@ -364,10 +368,12 @@ static void print_guessed(const struct sf_report *report, const struct sf_output
 
 	if (!sums->tree.guessed_ns)
 		return;
-	snprintf(text, sizeof(text),
-		 "in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame. "
-		 "It may be wrong, and so may all above it.",
-		 sf_report_percent(sums->tree.guessed_ns, sums->total_ns), unit_of(report), sf_report_weight(report, time, sums->tree.guessed_ns));
+	snprintf(
+		text, sizeof(text),
+		"in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame. "
+		"It may be wrong, and so may all above it.",
+		sf_report_percent(sums->tree.guessed_ns, sums->total_ns), unit_of(report),
+		sf_report_weight(report, time, sums->tree.guessed_ns));
 	fprintf(output->file, "\n" SF_REPORT_GUESS "     ");
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
 }

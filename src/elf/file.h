@@ -74,8 +74,9 @@ bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err
 bool sf_elf_map(struct sf_elf *elf);
 
 /*
- * Copies an open file into memory; all later reads use the copy, which stays the same whatever happens to the file. Also what was found when it was
- * opened is found again, in the copy, but for the build id. Sections that were handed out before are gone. Not for a file whose work is limited. False: nothing has changed.
+ * Copies an open file into memory; all later reads use the copy, which stays the same whatever happens to the file.
+ * Also what was found when it was opened is found again, in the copy, but for the build id. Sections that were handed
+ * out before are gone. Not for a file whose work is limited. False: nothing has changed.
  */
 bool sf_elf_load(struct sf_elf *elf);
 
@@ -87,7 +88,10 @@ void sf_elf_close(struct sf_elf *elf); /* of a zeroed one too */
 /* `size` bytes, not 0, at `offset` of the file, valid until it is closed; NULL if they cannot be had. */
 const uint8_t *sf_elf_read(struct sf_elf *elf, uint64_t offset, size_t size);
 
-/* The first segment of this type; and the segment that is loaded with `address`: in its code (PF_X), or its bytes of the file (0). */
+/*
+ * The first segment of this type; and the segment that is loaded with `address`: in its code (PF_X), or its bytes of
+ * the file (0).
+ */
 bool sf_elf_find_segment(const struct sf_elf *elf, uint32_t type, GElf_Phdr *ret);
 bool sf_elf_find_loaded(const struct sf_elf *elf, uint64_t address, uint32_t flags, GElf_Phdr *ret);
 

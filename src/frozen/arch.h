@@ -140,18 +140,22 @@ struct sf_arch {
 	 */
 	bool (*clears_fp)(const struct sf_reader *reader, uint64_t pc);
 
-	/* Whether pc is behind the call by which one of musl's first functions calls on, by its exact code. NULL: no code is read for that. */
+	/*
+	 * Whether pc is behind the call by which one of musl's first functions calls on, by its exact code. NULL: no
+	 * code is read for that.
+	 */
 	bool (*is_first_call)(const struct sf_reader *reader, uint64_t pc);
 
 	/*
-	 * Whether the instructions before pc take words from the stack into registers, the n-th last one into `reg`. So `reg` holds
-	 * the word that is n words below sp. NULL: no code is read for that.
+	 * Whether the instructions before pc take words from the stack into registers, the n-th last one into `reg`. So
+	 * `reg` holds the word that is n words below sp. NULL: no code is read for that.
 	 */
 	bool (*has_popped)(const struct sf_reader *reader, uint64_t pc, unsigned reg, unsigned n);
 
 	/*
-	 * For code whose rules describe no epilogues: whether regs->pc is in one, of a function whose jumps from `start` up to `end` do
-	 * not leave it. Then the registers become what they are at the return. NULL: no code is read for that.
+	 * For code whose rules describe no epilogues: whether regs->pc is in one, of a function whose jumps from
+	 * `start` up to `end` do not leave it. Then the registers become what they are at the return. NULL: no code is
+	 * read for that.
 	 */
 	bool (*follow_epilogue)(const struct sf_reader *memory, uint64_t start, uint64_t end, struct sf_regs *regs);
 

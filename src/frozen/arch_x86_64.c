@@ -159,7 +159,10 @@ static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 	return false;
 }
 
-/* __clone in a new thread (musl: src/thread/x86_64/clone.s), and _start (arch/x86_64/crt_arch.h): the bytes up to pc; 0: any. */
+/*
+ * __clone in a new thread (musl: src/thread/x86_64/clone.s), and _start (arch/x86_64/crt_arch.h): the bytes up to pc;
+ * 0: any.
+ */
 static bool is_first_call(const struct sf_reader *reader, uint64_t pc)
 {
 	static const uint8_t clone[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1 };

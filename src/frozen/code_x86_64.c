@@ -12,9 +12,9 @@
 enum { RSP = 4, RBP = 5 };
 
 /*
- * What follows an opcode. m: an operand. 1, 2, 4, 8: a number of so many bytes. z: of 4, or 2 behind the prefix 66.
- * v: of 8 behind REX.W, else as z. b and Z: an operand and 1 byte, or as z. e: 3 bytes. g and G: an operand, and a number for the
- * first two of its group. Space: nothing. x: no instruction, or one that is not known.
+ * What follows an opcode. m: an operand. 1, 2, 4, 8: a number of so many bytes. z: of 4, or 2 behind the prefix 66. v:
+ * of 8 behind REX.W, else as z. b and Z: an operand and 1 byte, or as z. e: 3 bytes. g and G: an operand, and a number
+ * for the first two of its group. Space: nothing. x: no instruction, or one that is not known.
  */
 static const char one_byte[] =
 	"mmmm1zxxmmmm1zxx" "mmmm1zxxmmmm1zxx" "mmmm1zxxmmmm1zxx" "mmmm1zxxmmmm1zxx"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the instructions of an epilogue: what takes the frame down, pops, and a return or a jump to another function. Signal-safe. */
+/*
+ * Follows the instructions of an epilogue: what takes the frame down, pops, and a return or a jump to another function.
+ * Signal-safe.
+ */
 #include "frozen/epilogue_x86_64.h"
 
 #include <string.h>

@@ -13,9 +13,9 @@ struct sf_reader;
 struct sf_regs;
 
 /*
- * Whether regs->pc, where a thread stands, is in an epilogue. Then the registers become what they are when its last instruction is
- * reached: sp points to the return address. A jump from `start` up to `end`, which is the function or the part of it
- * behind its prologue, is no last instruction. Signal-safe.
+ * Whether regs->pc, where a thread stands, is in an epilogue. Then the registers become what they are when its last
+ * instruction is reached: sp points to the return address. A jump from `start` up to `end`, which is the function or
+ * the part of it behind its prologue, is no last instruction. Signal-safe.
  */
 bool sf_x86_follow_epilogue(const struct sf_reader *memory, uint64_t start, uint64_t end, struct sf_regs *regs);
 

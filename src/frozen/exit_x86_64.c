@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a function is left, from its code behind pc: struct sf_exit. Signal-safe. The instructions are followed from pc on, one way
- * after another: where there is a choice, first on behind it, and later to where it jumps. Their effects on sp are added up.
- * At a return, sp points to the return address; so it does where a function begins, by a jump, too. So the sum says where that is
- * now. The first way that shows this counts.
+ * How a function is left, from its code behind pc: struct sf_exit. Signal-safe. The instructions are followed from pc
+ * on, one way after another: where there is a choice, first on behind it, and later to where it jumps. Their effects on
+ * sp are added up. At a return, sp points to the return address; so it does where a function begins, by a jump, too. So
+ * the sum says where that is now. The first way that shows this counts.
  */
 #include <string.h>
 
@@ -292,7 +292,10 @@ static bool sets_sp(const uint8_t *code)
 	return (code[0] & 0xf8) == 0x48 && (code[1] == 0x89 || code[1] == 0x8b);
 }
 
-/* Whether the instructions from `code` on end at `end`, and only calls leave this code and come back. *last_ret: the last one. */
+/*
+ * Whether the instructions from `code` on end at `end`, and only calls leave this code and come back. *last_ret: the
+ * last one.
+ */
 static bool leads_to(const uint8_t *code, const uint8_t *end, enum sf_x86_effect *last_ret)
 {
 	struct sf_x86_instruction next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prologues of native code on x86-64, as compilers make them: push %rbp; mov %rsp, %rbp; then pushes and a sub. The instructions
- * show how many bytes the function takes from sp. Signal-safe.
+ * Prologues of native code on x86-64, as compilers make them: push %rbp; mov %rsp, %rbp; then pushes and a sub. The
+ * instructions show how many bytes the function takes from sp. Signal-safe.
  */
 #include "frozen/prologue_x86_64.h"
 

@@ -55,18 +55,19 @@ enum sf_runtime_slot {
 #define SF_EXACT_PAGE_HINT SF_HOTSPOT_EXACT_PAGE_HINT
 
 /*
- * The options for walks by a runtime's own function for stacks, of `record` and of the agent: one for each runtime that has such a
- * function. X(NAME, option, the word for our walk, the word for the runtime's, help of `record`, help of the agent, why
- * the runtime's needs --walk=handler, the word for walks by what hooks have noted, the word for these and ours). The why is NULL for a
- * runtime that walks its threads in rounds (agent/sampler/sampler.h). The last two are NULL for a runtime without hooks. The third
- * choice of each option is "both". The default is our walk.
+ * The options for walks by a runtime's own function for stacks, of `record` and of the agent: one for each runtime that
+ * has such a function. X(NAME, option, the word for our walk, the word for the runtime's, help of `record`, help of the
+ * agent, why the runtime's needs --walk=handler, the word for walks by what hooks have noted, the word for these and
+ * ours). The why is NULL for a runtime that walks its threads in rounds (agent/sampler/sampler.h). The last two are
+ * NULL for a runtime without hooks. The third choice of each option is "both". The default is our walk.
  */
 #define SF_RUNTIME_WALKS(X) SF_HOTSPOT_WALKS(X) SF_CORECLR_WALKS(X)
 
 /*
- * The environment in which a runtime loads the agent at its start, for a command that needs the runtime's functions. X(what the text
- * begins with, whether the path of the agent's library comes then, what the text ends with). SF_LAUNCH_LOADS_TAKEN: the variables of which one is set
- * where the runtime loads other libraries so. SF_LAUNCH_LOADS_CUT: characters at which such a path would be cut.
+ * The environment in which a runtime loads the agent at its start, for a command that needs the runtime's functions.
+ * X(what the text begins with, whether the path of the agent's library comes then, what the text ends with).
+ * SF_LAUNCH_LOADS_TAKEN: the variables of which one is set where the runtime loads other libraries so.
+ * SF_LAUNCH_LOADS_CUT: characters at which such a path would be cut.
  */
 #define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
 #define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN

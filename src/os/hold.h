@@ -81,7 +81,10 @@ void sf_cpu_prefer(void);
 
 #define SF_HOLD_OTHERS_NS UINT64_C(50000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine */
 
-/* Whether a process's threads could be asked for, without asking; waits out the holds of another stillframe: SF_HOLD_REQUESTED when they could. */
+/*
+ * Whether a process's threads could be asked for, without asking; waits out the holds of another stillframe:
+ * SF_HOLD_REQUESTED when they could.
+ */
 enum sf_hold sf_hold_allowed(int32_t pid);
 
 /* Whether a system-call filter answers ptrace in the kernel's place. */

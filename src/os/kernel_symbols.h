@@ -27,15 +27,19 @@ struct sf_kernel_symbols {
 /* Reads all; false: there are none that this user may see, or memory ran out. Takes some 70 ms of CPU time. */
 bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols);
 /*
- * Those of the kernel's own code at least. They stay the same as long as the kernel runs, so the first call writes them to the user's cache
- * folder, and later ones read them there in some 3 ms. A user who may not see addresses now gets none.
+ * Those of the kernel's own code at least. They stay the same as long as the kernel runs, so the first call writes them
+ * to the user's cache folder, and later ones read them there in some 3 ms. A user who may not see addresses now gets
+ * none.
  */
 bool sf_kernel_symbols_load_own(struct sf_kernel_symbols *symbols);
 /* kernel.kptr_restrict; 0 where it cannot be read. */
 int sf_kernel_symbols_hidden(void);
 void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols);
 
-/* Adds the function of one line, "ffffffff81000000 T name\t[module]". Lines that name no code are left out. False: no memory. */
+/*
+ * Adds the function of one line, "ffffffff81000000 T name\t[module]". Lines that name no code are left out. False: no
+ * memory.
+ */
 bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line);
 /* After the last line. */
 void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
@@ -43,7 +47,10 @@ void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
 /* The function that begins at or last before the address; NULL: none. Valid until deinit. */
 const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address);
 
-/* Whether the address is in the kernel's own code, whose names stay the same as long as it runs. Those of modules and BPF programs come and go. */
+/*
+ * Whether the address is in the kernel's own code, whose names stay the same as long as it runs. Those of modules and
+ * BPF programs come and go.
+ */
 bool sf_kernel_symbols_is_own(const struct sf_kernel_symbols *symbols, uint64_t address);
 
 #endif

@@ -36,10 +36,11 @@ void sf_pages_close(struct sf_pages *pages);
 size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
 
 /*
- * The kernel's copy of a stack ends at the first page that was never touched: in a large array, for example, of which a function has
- * used little. This function puts pages of zeros there, from `addr` up to `end`, as a read by the program itself would. It does so only
- * in private memory without a file whose pages the kernel alone fills, so that no read waits. False: the memory is of another kind, or
- * nothing is mapped. The function reads /proc/PID/smaps, whose cost grows with the memory of the process.
+ * The kernel's copy of a stack ends at the first page that was never touched: in a large array, for example, of which a
+ * function has used little. This function puts pages of zeros there, from `addr` up to `end`, as a read by the program
+ * itself would. It does so only in private memory without a file whose pages the kernel alone fills, so that no read
+ * waits. False: the memory is of another kind, or nothing is mapped. The function reads /proc/PID/smaps, whose cost
+ * grows with the memory of the process.
  */
 bool sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
 

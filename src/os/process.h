@@ -131,8 +131,8 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 
 /*
  * Opens the file behind a mapping for reading: through /proc/PID/map_files where allowed, else the process's program
- * through /proc/PID/exe, else by its path below /proc/PID/root if the path still leads to the same file. Returns -1 and sets errno when
- * none works (ESTALE: the path leads to another file now).
+ * through /proc/PID/exe, else by its path below /proc/PID/root if the path still leads to the same file. Returns -1 and
+ * sets errno when none works (ESTALE: the path leads to another file now).
  */
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
 

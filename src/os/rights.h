@@ -34,8 +34,9 @@ unsigned sf_rights_missing(unsigned rights);
 const char *sf_rights_text(unsigned rights, char *ret, size_t size);
 
 /*
- * The way to give these rights to this process, as a part of a sentence: "have CAP_BPF (stillframe doctor --setcap)"; in a user namespace, where these rights
- * count for nothing: "run stillframe outside its user namespace with CAP_BPF". Returns ret.
+ * The way to give these rights to this process, as a part of a sentence: "have CAP_BPF (stillframe doctor --setcap)";
+ * in a user namespace, where these rights count for nothing: "run stillframe outside its user namespace with CAP_BPF".
+ * Returns ret.
  */
 const char *sf_rights_to_have(unsigned rights, char *ret, size_t size);
 
@@ -46,8 +47,8 @@ const char *sf_rights_setcap(unsigned rights, char *ret, size_t size);
 bool sf_rights_are_inner(void);
 
 /*
- * Whether the file of the program gave this process rights that its user does not have. sf_rights_drop() gives them up, if so: in a child
- * that does without them. Signal-safe.
+ * Whether the file of the program gave this process rights that its user does not have. sf_rights_drop() gives them up,
+ * if so: in a child that does without them. Signal-safe.
  */
 bool sf_rights_are_from_file(void);
 void sf_rights_drop(void);

@@ -71,8 +71,9 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
 #define SF_TASK_SAVED 21 /* words */
 
 /*
- * A look, and all registers, from what the kernel has saved of a thread in user mode: the first words of its struct pt_regs. The caller knows
- * the state, and that the thread does not run. False: it has no registers of 64-bit user mode; or not on this architecture.
+ * A look, and all registers, from what the kernel has saved of a thread in user mode: the first words of its struct
+ * pt_regs. The caller knows the state, and that the thread does not run. False: it has no registers of 64-bit user
+ * mode; or not on this architecture.
  */
 bool sf_task_saved(int32_t pid, const uint64_t saved[SF_TASK_SAVED], uint8_t state, struct sf_task_look *look_ret,
 		   struct sf_regs *ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The innermost frames of samples that are left out: those of managed functions that the runtime has to get to what is sampled, and of native
- * code, up to the next managed function. A function is known by its name, which may come after the sample.
+ * The innermost frames of samples that are left out: those of managed functions that the runtime has to get to what is
+ * sampled, and of native code, up to the next managed function. A function is known by its name, which may come after
+ * the sample.
  */
 #include "recording/writer.h"
 

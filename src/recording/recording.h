@@ -68,7 +68,10 @@ struct sf_lost {
 	uint64_t ticks, cpu_ns, wall_ns, amount;
 };
 
-/* The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read, and they stay. */
+/*
+ * The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read,
+ * and they stay.
+ */
 bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);
@@ -133,15 +136,15 @@ bool sf_recording_sample(struct sf_recording *recording, const struct sf_recordi
 void sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause, const struct sf_lost *lost);
 
 /*
- * The measure of all amounts, before the first of them: the name of what is added up beside time, and its unit. Once. At the end
- * sf_recording_counted() says how much there was in all.
+ * The measure of all amounts, before the first of them: the name of what is added up beside time, and its unit. Once.
+ * At the end sf_recording_counted() says how much there was in all.
  */
 bool sf_recording_measure(struct sf_recording *recording, const char *name, const char *unit, struct sf_error *err);
 void sf_recording_counted(struct sf_recording *recording, uint64_t amount);
 /*
- * From now on the innermost frames of a sample are left out that are of managed functions whose names begin with `start`, which lives as long as the
- * recording, and the native ones behind them: up to the next managed function. A sample whose innermost place is pending is
- * written when that is described, or at the end.
+ * From now on the innermost frames of a sample are left out that are of managed functions whose names begin with
+ * `start`, which lives as long as the recording, and the native ones behind them: up to the next managed function. A
+ * sample whose innermost place is pending is written when that is described, or at the end.
  */
 void sf_recording_leave_out(struct sf_recording *recording, const char *start);
 

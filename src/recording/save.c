@@ -231,7 +231,8 @@ static bool save_holds(struct sf_recording *recording, struct sf_error *err)
 static bool save_measure(struct sf_recording *recording, struct sf_error *err)
 {
 	return !recording->measure_dirty ||
-	       WRITE(recording, SF_SAVE_MEASURE, err, STRING(recording, recording->measure), STRING(recording, recording->measure_unit),
+	       WRITE(recording, SF_SAVE_MEASURE, err, STRING(recording, recording->measure),
+		     STRING(recording, recording->measure_unit),
 		     recording->is_counted ? SF_NUMBER(recording->totals.amount_counted) : SF_NULL);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The events of runtimes that `record --event` samples, of every runtime in the list: their names, and the text that a user gives.
- * Ordinary code.
+ * The events of runtimes that `record --event` samples, of every runtime in the list: their names, and the text that a
+ * user gives. Ordinary code.
  */
 #ifndef SF_RUNTIME_EVENTS_H
 #define SF_RUNTIME_EVENTS_H
@@ -12,7 +12,10 @@
 #include "base/error.h"
 #include "runtime/runtime.h"
 
-/* The user's choice: the event `place` of the runtime in `slot`, with one sample for each `each` of its unit; 0: as many as the budget allows. */
+/*
+ * The user's choice: the event `place` of the runtime in `slot`, with one sample for each `each` of its unit; 0: as
+ * many as the budget allows.
+ */
 struct sf_runtime_event_choice {
 	const struct sf_runtime_event *event;  /* NULL: none */
 	uint32_t slot;

@@ -75,9 +75,9 @@ struct sf_runtime_driver {
 
 	/*
 	 * Renews what walks use, such as the list of code ranges. Called for every runtime that is attached to: at
-	 * intervals, when a walk met code that is in no region, and when the process has a new map. The reader given to `attach` reads the state of
-	 * the process from now on. `inside`: the process is this one, and walks are under way on other threads. From
-	 * outside, no walk is under way.
+	 * intervals, when a walk met code that is in no region, and when the process has a new map. The reader given to
+	 * `attach` reads the state of the process from now on. `inside`: the process is this one, and walks are under
+	 * way on other threads. From outside, no walk is under way.
 	 *
 	 * Returns the object to use from now on. `present`: nothing has changed but atomic fields. Another one: a new
 	 * object, which replaces `present` in the next code map. `present` itself must not change, as walks may use it
@@ -117,29 +117,32 @@ struct sf_runtime_driver {
 		       const struct sf_frame *const *frames, size_t n);
 
 	/*
-	 * The handle of a thread, as its own pid namespace numbers it, and the runtime's name for it, UTF-8, with its role where
-	 * the name does not say it. 0: the runtime has none. A name can be wrong while a collector moves the objects that it is read
-	 * from: it counts if a second reading has the same. May be NULL.
+	 * The handle of a thread, as its own pid namespace numbers it, and the runtime's name for it, UTF-8, with its
+	 * role where the name does not say it. 0: the runtime has none. A name can be wrong while a collector moves the
+	 * objects that it is read from: it counts if a second reading has the same. May be NULL.
 	 */
 	uint64_t (*thread)(void *state, int32_t tid);
 	enum sf_naming (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
 
 	/*
-	 * The lock for which a blocked thread with this trace waits, and the lock's owner, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
-	 * *ret, the same for the same. It counts if a second reading has the same, and if the thread has not run meanwhile. False: nothing, or
-	 * it cannot be read. May be NULL.
+	 * The lock for which a blocked thread with this trace waits, and the lock's owner, by their own ids. `timed`:
+	 * its wait in the kernel has a time-out. Fills all of *ret, the same for the same. It counts if a second
+	 * reading has the same, and if the thread has not run meanwhile. False: nothing, or it cannot be read. May be
+	 * NULL.
 	 */
 	bool (*lock_wait)(void *state, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
 
 	/*
-	 * The purpose of the wait of a blocked thread with this trace, by its functions: "waits for a task"; a constant. NULL: they do not say. May be NULL.
+	 * The purpose of the wait of a blocked thread with this trace, by its functions: "waits for a task"; a
+	 * constant. NULL: they do not say. May be NULL.
 	 */
 	const char *(*purpose)(void *state, const struct sf_trace *trace);
 
 	/*
-	 * The asynchronous functions that await one of the trace, and those that await them, innermost first: frames with keys for `place`.
-	 * They are not on the thread's stack; in a trace they belong in front of frame `*at_ret`. Objects are read as for `thread_name`, so
-	 * a result counts if a second reading has the same. 0: there are none, or they cannot be told. May be NULL.
+	 * The asynchronous functions that await one of the trace, and those that await them, innermost first: frames
+	 * with keys for `place`. They are not on the thread's stack; in a trace they belong in front of frame
+	 * `*at_ret`. Objects are read as for `thread_name`, so a result counts if a second reading has the same. 0:
+	 * there are none, or they cannot be told. May be NULL.
 	 */
 	uint32_t (*awaiters)(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
 			     uint32_t capacity, uint32_t *at_ret);

@@ -41,9 +41,9 @@ bool sf_runtimes_look(struct sf_runtimes *runtimes, struct sf_process *process,
 bool sf_runtimes_any(const struct sf_runtimes *runtimes);
 
 /*
- * Refreshes those that are attached to, if that is due: ten times in a second at most, in a hundredth of the time at most;
- * or, if a walk has met unknown code, after 2 ms, in a twentieth of the time at most. True: an object was replaced, or a runtime is gone. The process has the new
- * objects, and the next map will. `inside`: as in runtime.h.
+ * Refreshes those that are attached to, if that is due: ten times in a second at most, in a hundredth of the time at
+ * most; or, if a walk has met unknown code, after 2 ms, in a twentieth of the time at most. True: an object was
+ * replaced, or a runtime is gone. The process has the new objects, and the next map will. `inside`: as in runtime.h.
  */
 bool sf_runtimes_refresh(struct sf_runtimes *runtimes, struct sf_process *process, bool inside,
 			 bool unknown_code);
@@ -65,8 +65,9 @@ void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *
 uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t tid);
 
 /*
- * The name of a thread. A collector may move the name while it is read. So the name is read twice, and both readings must be the same.
- * `renew` is called before each: it makes the caller's memory of the process forget what was read before.
+ * The name of a thread. A collector may move the name while it is read. So the name is read twice, and both readings
+ * must be the same. `renew` is called before each: it makes the caller's memory of the process forget what was read
+ * before.
  */
 enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, void (*renew)(void *arg), void *arg,
 				       char ret[SF_RUNTIME_NAME]);

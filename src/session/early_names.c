@@ -29,7 +29,8 @@ struct sf_early_names {
 	uint32_t n_seen;                 /* images */
 };
 
-struct sf_early_names *sf_early_names_open(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources, uint64_t end_ns)
+struct sf_early_names *sf_early_names_open(struct sf_recording *recording, struct sf_images *images,
+					   struct sf_name_sources *sources, uint64_t end_ns)
 {
 	struct sf_early_names *early = calloc(1, sizeof(*early));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of the kernel's functions for a recording. Reading them the first time takes a tenth of a second of CPU time. A thread does it while the
- * recording goes on, since at its end somebody waits.
+ * The names of the kernel's functions for a recording. Reading them the first time takes a tenth of a second of CPU
+ * time. A thread does it while the recording goes on, since at its end somebody waits.
  */
 #ifndef SF_SESSION_KERNEL_NAMES_H
 #define SF_SESSION_KERNEL_NAMES_H
@@ -21,8 +21,8 @@ struct sf_kernel_names {
 void sf_kernel_names_begin(struct sf_kernel_names *names);
 
 /*
- * The symbols in which these addresses are looked up: those that were read at the beginning, or new ones where an address is in code that was loaded
- * into the kernel, perhaps since. Waits for the thread.
+ * The symbols in which these addresses are looked up: those that were read at the beginning, or new ones where an
+ * address is in code that was loaded into the kernel, perhaps since. Waits for the thread.
  */
 const struct sf_kernel_symbols *sf_kernel_names_for(struct sf_kernel_names *names, const uint64_t *addresses, size_t n);
 

@@ -40,8 +40,8 @@ static bool take_word(int go_fd)
 }
 
 /*
- * A process whose file gave it rights belongs to root (/proc/PID), and nobody without such rights may trace it. The child is like the
- * command that it will be: without them, and its user's. It says when it is so.
+ * A process whose file gave it rights belongs to root (/proc/PID), and nobody without such rights may trace it. The
+ * child is like the command that it will be: without them, and its user's. It says when it is so.
  */
 static bool be_the_users(int error_fd)
 {

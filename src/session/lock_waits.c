@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof of a wait: the thread is in the system call of its stack, and its switch count is the same before and after the lock was
- * read. So it waited at the moment at which the lock had this owner.
+ * The proof of a wait: the thread is in the system call of its stack, and its switch count is the same before and after
+ * the lock was read. So it waited at the moment at which the lock had this owner.
  *
- * The proof of a circle: none of its threads has run between the first of these readings and the last. So all of them waited at once, and a
- * thread that waits gives nothing back.
+ * The proof of a circle: none of its threads has run between the first of these readings and the last. So all of them
+ * waited at once, and a thread that waits gives nothing back.
  */
 #include "session/lock_waits.h"
 
@@ -102,7 +102,8 @@ static void keep(struct found *found, size_t i, const struct sf_lock_wait *lock)
 	thread->owner = find_thread(found, lock->owner);
 }
 
-static bool read_lock(const struct found *found, const struct sf_dump_thread *thread, const char *function, struct sf_lock_wait *ret)
+static bool read_lock(const struct found *found, const struct sf_dump_thread *thread, const char *function,
+		      struct sf_lock_wait *ret)
 {
 	const struct sf_trace trace = { .frames = thread->trace.items, .n_frames = (uint32_t)thread->trace.n };
 	const struct sf_dump_seen *seen = &thread->seen;
@@ -165,7 +166,10 @@ static bool add_circle(struct found *found, size_t first)
 	return has_slept_on(found, &circle) && sf_vec_push(&found->dump->circles, circle);
 }
 
-/* Each thread waits for one other at most. A way that comes to a thread of itself has found a circle, one that comes to an older way has not. */
+/*
+ * Each thread waits for one other at most. A way that comes to a thread of itself has found a circle, one that comes to
+ * an older way has not.
+ */
 static bool find_circles(struct found *found)
 {
 	const struct sf_dump_thread *threads = found->dump->threads.items;

@@ -6,8 +6,8 @@
 #include "session/dump.h"
 
 /*
- * Fills `lock` and `owner` of the dump's threads, and its circles. The threads have their frames with names. `runtimes` NULL: there
- * are none. An owner that cannot be proved is left out.
+ * Fills `lock` and `owner` of the dump's threads, and its circles. The threads have their frames with names. `runtimes`
+ * NULL: there are none. An owner that cannot be proved is left out.
  */
 void sf_lock_waits_find(struct sf_dump *dump, struct sf_process_runtimes *runtimes);
 

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-static bool add_image(struct sf_name_round *round, struct sf_recording *recording, const struct sf_image *image, struct sf_error *err)
+static bool add_image(struct sf_name_round *round, struct sf_recording *recording, const struct sf_image *image,
+		      struct sf_error *err)
 {
 	struct sf_round_image added = {
 		.round = round, .module = image->number, .is_kernel = image->is_kernel,
@@ -103,7 +104,8 @@ void sf_name_round_look_up(struct sf_name_round *round, struct sf_name_sources *
 	sf_vec_deinit(&files);
 }
 
-bool sf_name_round_put(struct sf_name_round *round, struct sf_recording *recording, size_t max_rows, bool *done_ret, struct sf_error *err)
+bool sf_name_round_put(struct sf_name_round *round, struct sf_recording *recording, size_t max_rows, bool *done_ret,
+		       struct sf_error *err)
 {
 	if (round->no_memory)
 		return sf_fail_memory(err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One round of naming: takes the addresses of a recording that no round has taken before, looks up their names, and writes them to the recording. The
- * look-up needs nothing of the recording, so another thread can do it while the recording goes on.
+ * One round of naming: takes the addresses of a recording that no round has taken before, looks up their names, and
+ * writes them to the recording. The look-up needs nothing of the recording, so another thread can do it while the
+ * recording goes on.
  */
 #ifndef SF_SESSION_NAME_ROUND_H
 #define SF_SESSION_NAME_ROUND_H
@@ -54,13 +55,15 @@ struct sf_name_round {
 };
 
 /* False: no memory. There may be none: n is 0 in `images`. */
-bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, struct sf_error *err);
+bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images,
+			struct sf_error *err);
 
 /* Any thread, as long as no other uses the round or `sources`. */
 void sf_name_round_look_up(struct sf_name_round *round, struct sf_name_sources *sources);
 
 /* Writes names, at most until `max_rows` rows wait to be written to the file. *done_ret: all are written. */
-bool sf_name_round_put(struct sf_name_round *round, struct sf_recording *recording, size_t max_rows, bool *done_ret, struct sf_error *err);
+bool sf_name_round_put(struct sf_name_round *round, struct sf_recording *recording, size_t max_rows, bool *done_ret,
+		       struct sf_error *err);
 
 /* Frees what it has; it can begin again. */
 void sf_name_round_deinit(struct sf_name_round *round);

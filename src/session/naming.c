@@ -12,7 +12,8 @@
 #include "base/hex.h"
 #include "elf/facts.h"
 
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources, struct sf_error *err)
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources,
+			 struct sf_error *err)
 {
 	struct sf_name_round round = { 0 };
 	bool fine = sf_name_round_take(&round, recording, images, err), done;

@@ -7,7 +7,8 @@
 #include "session/name_round.h"
 
 /* Names every address that has no name yet. An image that cannot be read leaves its own unnamed. */
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources, struct sf_error *err);
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources,
+			 struct sf_error *err);
 
 /*
  * Names a recording that was cut short while it is loaded, from files that still are what was

@@ -116,8 +116,9 @@ bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t
 	return true;
 }
 
-uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
-				      struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret)
+uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still,
+				      const struct sf_trace *trace, struct sf_frame ret[SF_MAX_AWAITERS],
+				      uint32_t *at_ret)
 {
 	return sf_runtimes_awaiters(&runtimes->all, still, trace, renew, runtimes, ret, at_ret);
 }

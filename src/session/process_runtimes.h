@@ -43,13 +43,17 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 					char ret[SF_RUNTIME_NAME]);
 
-/* The lock for which a thread waits, and its owner (runtime.h). Ids are those of this process's namespace, but for the owner's. */
+/*
+ * The lock for which a thread waits, and its owner (runtime.h). Ids are those of this process's namespace, but for the
+ * owner's.
+ */
 bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 				   const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
 
 /* As sf_runtimes_awaiters. */
-uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
-				      struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret);
+uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still,
+				      const struct sf_trace *trace, struct sf_frame ret[SF_MAX_AWAITERS],
+				      uint32_t *at_ret);
 
 /*
  * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on

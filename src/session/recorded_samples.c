@@ -108,10 +108,13 @@ struct numbers_of_labels {
 	uint32_t label, second;
 };
 
-static bool number_labels(struct sf_recorder *recorder, const struct sf_seen *seen, struct numbers_of_labels *ret, struct sf_error *err)
+static bool number_labels(struct sf_recorder *recorder, const struct sf_seen *seen, struct numbers_of_labels *ret,
+			  struct sf_error *err)
 {
-	return (!seen->label_key || sf_recording_label(recorder->recording, seen->label_key, seen->label_value, &ret->label, err)) &&
-	       (!seen->second_key || sf_recording_label(recorder->recording, seen->second_key, seen->second_value, &ret->second, err));
+	return (!seen->label_key ||
+		sf_recording_label(recorder->recording, seen->label_key, seen->label_value, &ret->label, err)) &&
+	       (!seen->second_key ||
+		sf_recording_label(recorder->recording, seen->second_key, seen->second_value, &ret->second, err));
 }
 
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the two files of the recorder, recorder.c and recorded_samples.c. The functions of a sink are as capture/sink.h says. */
+/*
+ * Shared by the two files of the recorder, recorder.c and recorded_samples.c. The functions of a sink are as
+ * capture/sink.h says.
+ */
 #ifndef SF_SESSION_RECORDER_PARTS_H
 #define SF_SESSION_RECORDER_PARTS_H
 
@@ -17,10 +20,10 @@ void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_
 /* --- functions of the sink --- */
 
 bool sf_recorder_note(void *arg, int32_t pid, const char *text, struct sf_error *err);
-struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
-				     bool last, struct sf_error *err);
-bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen, const struct sf_weight *weight,
-		       struct sf_error *err);
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight,
+				     uint64_t hold_ns, bool last, struct sf_error *err);
+bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen,
+		       const struct sf_weight *weight, struct sf_error *err);
 bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight, struct sf_error *err);
 bool sf_recorder_woken(void *arg, uint32_t serial, int32_t waker, const char *waker_name, struct sf_error *err);
 

@@ -203,8 +203,8 @@ static struct sf_image *kernel_image(struct sf_walker *walker)
 }
 
 /*
- * Makes room for `wanted` frames in front of frame `at`. Where the trace has no room for all, its outermost frames give way. Returns
- * for how many there is room.
+ * Makes room for `wanted` frames in front of frame `at`. Where the trace has no room for all, its outermost frames give
+ * way. Returns for how many there is room.
  */
 static uint32_t make_room(struct sf_trace *trace, uint32_t at, uint32_t wanted)
 {
@@ -289,7 +289,10 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 	return walker->trace.end;
 }
 
-/* The thread is in the kernel, and the program whose registers these are, if there are any, is gone: there are no other frames. */
+/*
+ * The thread is in the kernel, and the program whose registers these are, if there are any, is gone: there are no other
+ * frames.
+ */
 static bool has_left_user(const struct sf_still *still, const struct sf_trace *trace)
 {
 	const bool is_unknown = trace->end == SF_END_NO_CODE && trace->n_frames == 1;

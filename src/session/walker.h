@@ -38,8 +38,8 @@ bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_erro
 void sf_walker_deinit(struct sf_walker *walker);
 
 /*
- * The process is new, or runs another program now: forgets what is known of its maps. The first time it keeps what has been told: then
- * the process began before it came into sight.
+ * The process is new, or runs another program now: forgets what is known of its maps. The first time it keeps what has
+ * been told: then the process began before it came into sight.
  */
 bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 

@@ -8,8 +8,8 @@
 #include "frozen/trace.h"
 
 /*
- * No clock counts to 73 years, and no program to so many events. Sums of a few such numbers overflow nowhere. Code that adds up many of
- * them checks the sum.
+ * No clock counts to 73 years, and no program to so many events. Sums of a few such numbers overflow nowhere. Code that
+ * adds up many of them checks the sum.
  */
 #define MAX_NS (UINT64_C(1) << 61)
 

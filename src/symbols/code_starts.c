@@ -2,9 +2,9 @@
 /*
  * Follows code from known starts of functions (code_starts.h).
  *
- * A jump from one function to the inside of another one is a tail call, or goes to a part that the compiler has moved away: what
- * it leads to is a start of its own. So no function is entered but at its start, and all code between a start and the next
- * one that is reached at all is reached from that start.
+ * A jump from one function to the inside of another one is a tail call, or goes to a part that the compiler has moved
+ * away: what it leads to is a start of its own. So no function is entered but at its start, and all code between a
+ * start and the next one that is reached at all is reached from that start.
  */
 #include "symbols/code_starts.h"
 

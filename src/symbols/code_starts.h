@@ -35,8 +35,8 @@ bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf
 			 uint64_t address, uint64_t *ret);
 
 /*
- * Whether the code at `from` goes on to `to`, instruction by instruction, with no return or jump before it: then both are in one function. False also
- * where an instruction is not known, or `to` is far.
+ * Whether the code at `from` goes on to `to`, instruction by instruction, with no return or jump before it: then both
+ * are in one function. False also where an instruction is not known, or `to` is far.
  */
 bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to);
 

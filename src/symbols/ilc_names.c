@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A linkage name of ILC is TYPE__METHOD. A type is ASSEMBLY_NAMESPACE_NAME, with its arguments <A__B> behind all of its names, each of
- * which says how many it adds: Dictionary_2_Entry<Int32__Bool> is Dictionary<int, bool>.Entry. A method may have <A__B>, too.
- * Methods of one name have numbers: Compare, Compare_0, Compare_1.
+ * A linkage name of ILC is TYPE__METHOD. A type is ASSEMBLY_NAMESPACE_NAME, with its arguments <A__B> behind all of its
+ * names, each of which says how many it adds: Dictionary_2_Entry<Int32__Bool> is Dictionary<int, bool>.Entry. A method
+ * may have <A__B>, too. Methods of one name have numbers: Compare, Compare_0, Compare_1.
  */
 #include "symbols/ilc_names.h"
 
@@ -132,10 +132,12 @@ static void put_names(FILE *out, struct sf_ilc_piece names, struct sf_ilc_piece 
 			fputs(at || !*written ? written : written + 1, out);
 		} else if ((size = sf_ilc_machine_at(names, at, &machine))) {
 			fprintf(out, "%s%.*s", at ? "." : "", (int)machine.n, machine.at);
-		} else if (names.at[at] == '_' && !n && sf_ilc_digits(names, at + 1) && sf_ilc_is_end(names, at + 1 + sf_ilc_digits(names, at + 1))) {
+		} else if (names.at[at] == '_' && !n && sf_ilc_digits(names, at + 1) &&
+			   sf_ilc_is_end(names, at + 1 + sf_ilc_digits(names, at + 1))) {
 			putc('_', out); /* no arguments are known */
 			size = 1;
-		} else if (names.at[at] == '_' && n && (size = sf_ilc_digits(names, at + 1)) && size < 3 && sf_ilc_is_end(names, at + 1 + size)) {
+		} else if (names.at[at] == '_' && n && (size = sf_ilc_digits(names, at + 1)) && size < 3 &&
+			   sf_ilc_is_end(names, at + 1 + size)) {
 			arity = strtoul(names.at + at + 1, NULL, 10);
 			arity = arity < n - used ? arity : n - used;
 			put_list(out, arguments + used, arity, program, depth);

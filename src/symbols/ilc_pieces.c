@@ -45,7 +45,10 @@ static size_t behind_arguments(struct sf_ilc_piece piece, size_t at)
 	return piece.n;
 }
 
-/* Names with two underscores in front, and those of types that the C# compiler makes. Behind each a name ends. To add one: a line. */
+/*
+ * Names with two underscores in front, and those of types that the C# compiler makes. Behind each a name ends. To add
+ * one: a line.
+ */
 static const struct made {
 	const char *text, *written;
 	bool has_numbers;            /* "0_0" behind the text */

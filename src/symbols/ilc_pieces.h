@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces of ILC's linkage names, and where they end (ilc_names.c). Two underscores separate a type from its method, and arguments. They also
- * stand in names that the C# compiler makes, for <>c, <>c__DisplayClass0_0, <Name>d__1 and the like, which are known by their
- * forms. For src/symbols only.
+ * Pieces of ILC's linkage names, and where they end (ilc_names.c). Two underscores separate a type from its method, and
+ * arguments. They also stand in names that the C# compiler makes, for <>c, <>c__DisplayClass0_0, <Name>d__1 and the
+ * like, which are known by their forms. For src/symbols only.
  */
 #ifndef SF_SYMBOLS_ILC_PIECES_H
 #define SF_SYMBOLS_ILC_PIECES_H
@@ -34,9 +34,9 @@ size_t sf_ilc_digits(struct sf_ilc_piece piece, size_t at);
 bool sf_ilc_is_end(struct sf_ilc_piece piece, size_t at);
 
 /*
- * The length of a name with underscores in front at `at`, one of which separates it from what is before; 0: there is none. It is one of a
- * closure or the like, and *written_ret is how it is shown, with a dot in front; or one of a state machine ("__Name_d__1"), and *name_ret
- * is its method's.
+ * The length of a name with underscores in front at `at`, one of which separates it from what is before; 0: there is
+ * none. It is one of a closure or the like, and *written_ret is how it is shown, with a dot in front; or one of a state
+ * machine ("__Name_d__1"), and *name_ret is its method's.
  */
 size_t sf_ilc_made_at(struct sf_ilc_piece piece, size_t at, const char **written_ret);
 size_t sf_ilc_machine_at(struct sf_ilc_piece piece, size_t at, struct sf_ilc_piece *name_ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of names of an image: a digest of the rest, and answers. An answer is a struct answer, and for each of its locations a struct place
- * and three texts: function, linkage name and source file.
+ * The file of names of an image: a digest of the rest, and answers. An answer is a struct answer, and for each of its
+ * locations a struct place and three texts: function, linkage name and source file.
  */
 #include "symbols/kept_names.h"
 
@@ -146,7 +146,8 @@ void sf_kept_names_open(const uint8_t digest[SF_DIGEST_SIZE], struct sf_kept_nam
 const struct sf_location *sf_kept_names_find(struct sf_kept_names *names, uint64_t address, size_t *n_ret)
 {
 	const struct sf_kept_name key = { .address = address };
-	const struct sf_kept_name *found = names->of.n ? bsearch(&key, names->of.items, names->of.n, sizeof(key), by_address) : NULL;
+	const struct sf_kept_name *found =
+		names->of.n ? bsearch(&key, names->of.items, names->of.n, sizeof(key), by_address) : NULL;
 	struct sf_location location;
 	struct answer answer;
 	struct rest rest;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that earlier look-ups found, on disk (base/cache_folder.h): names-VERSION/DIGEST. Unpacking the debug data of libc takes 50 ms of CPU time,
- * and most recordings need the same few names of it.
+ * Names that earlier look-ups found, on disk (base/cache_folder.h): names-VERSION/DIGEST. Unpacking the debug data of
+ * libc takes 50 ms of CPU time, and most recordings need the same few names of it.
  *
- * DIGEST is of all that the names come from (sf_symbols_digest), so no file can have names kept for another one. A file begins with a
- * digest of the rest of it: after a crash of the machine it may be damaged. For src/symbols only.
+ * DIGEST is of all that the names come from (sf_symbols_digest), so no file can have names kept for another one. A file
+ * begins with a digest of the rest of it: after a crash of the machine it may be damaged. For src/symbols only.
  */
 #ifndef SF_SYMBOLS_KEPT_NAMES_H
 #define SF_SYMBOLS_KEPT_NAMES_H
@@ -32,7 +32,10 @@ struct sf_kept_names {
 /* Reads what is kept under the digest. Where nothing is, there are no names. */
 void sf_kept_names_open(const uint8_t digest[SF_DIGEST_SIZE], struct sf_kept_names *ret);
 
-/* The locations at an address, innermost first; their texts are valid until deinit, they themselves until the next call. NULL: not kept. */
+/*
+ * The locations at an address, innermost first; their texts are valid until deinit, they themselves until the next
+ * call. NULL: not kept.
+ */
 const struct sf_location *sf_kept_names_find(struct sf_kept_names *names, uint64_t address, size_t *n_ret);
 
 /* Adds an answer that was not found. */

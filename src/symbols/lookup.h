@@ -34,8 +34,9 @@ struct sf_lookup_image {
 struct sf_lookup sf_lookup_begin(const atomic_bool *stop);
 
 /*
- * As sf_symbols_open, sf_symbols_resolve and sf_symbols_close for each image. `fn` is called in this process, for one image after the other, in any
- * order of the images. False when memory ran out or no process can be started. Not signal-safe; forks.
+ * As sf_symbols_open, sf_symbols_resolve and sf_symbols_close for each image. `fn` is called in this process, for one
+ * image after the other, in any order of the images. False when memory ran out or no process can be started. Not
+ * signal-safe; forks.
  */
 bool sf_lookup_resolve(struct sf_lookup *lookup, const struct sf_lookup_image *images, size_t n, sf_location_fn *fn,
 		       struct sf_error *err);

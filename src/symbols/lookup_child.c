@@ -19,8 +19,8 @@
 #include "symbols/kept_names.h"
 
 /*
- * On what a child may have beside what it shares with its parent. 10,000 addresses in 100 MB of debug data take 30 MB beside the
- * mapped file; packed debug data takes its unpacked size (sources.c).
+ * On what a child may have beside what it shares with its parent. 10,000 addresses in 100 MB of debug data take 30 MB
+ * beside the mapped file; packed debug data takes its unpacked size (sources.c).
  */
 #define MAX_MEMORY ((rlim_t)240 << 20)
 
@@ -118,7 +118,8 @@ static bool answer_by_kept(const struct sf_lookup_work *work, struct sf_symbols 
 	struct unkept unkept = { .work = work, .symbols = symbols };
 
 	sf_kept_names_open(digest, &unkept.kept);
-	if (!put_kept(&unkept) || !sf_symbols_resolve(symbols, unkept.addresses.items, unkept.addresses.n, put_and_keep, &unkept, NULL))
+	if (!put_kept(&unkept) ||
+	    !sf_symbols_resolve(symbols, unkept.addresses.items, unkept.addresses.n, put_and_keep, &unkept, NULL))
 		return false;
 	sf_kept_names_write(&unkept.kept);
 	return true;

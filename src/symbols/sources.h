@@ -24,8 +24,8 @@ struct sf_sources {
 };
 
 /*
- * Opens what there is for the file behind `fd`, of which a copy is kept. `path`: see
- * sf_symbols_open. `dwarf`: also what has debug data, but its DWARF. False when the image itself cannot be read: then nothing is left open.
+ * Opens what there is for the file behind `fd`, of which a copy is kept. `path`: see sf_symbols_open. `dwarf`: also
+ * what has debug data, but its DWARF. False when the image itself cannot be read: then nothing is left open.
  */
 bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
 		     struct sf_error *err);
@@ -35,8 +35,8 @@ void sf_sources_close(struct sf_sources *sources); /* of zeroed ones too */
 void sf_sources_need_dwarf(struct sf_sources *sources);
 
 /*
- * A digest of all that names come from: of the files' bytes, of the file's name, and of the builds of stillframe and of its libraries. False: the files are too large, or there are
- * more than these two, or a build has no id.
+ * A digest of all that names come from: of the files' bytes, of the file's name, and of the builds of stillframe and of
+ * its libraries. False: the files are too large, or there are more than these two, or a build has no id.
  */
 bool sf_sources_digest(const struct sf_sources *sources, const char *name, uint8_t ret[SF_DIGEST_SIZE]);
 

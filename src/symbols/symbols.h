@@ -9,9 +9,9 @@
  *      beside the file, in .debug and under /usr/lib/debug; also .gnu_debugaltlink
  *   3. ELF .symtab, the one in .gnu_debugdata, .dynsym
  *
- * A stub that calls another module is named after the called function (memcpy@plt). If no symbol names a
- * function, its call frame information still contains its start, or calls and jumps show it (symbols/code_starts.h). Its name is
- * then this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
+ * A stub that calls another module is named after the called function (memcpy@plt). If no symbol names a function, its
+ * call frame information still contains its start, or calls and jumps show it (symbols/code_starts.h). Its name is then
+ * this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
  *
  * These functions have no useful limit of work and memory. Files are mapped, so that a file that is
  * truncated ends the process. symbols/lookup.h does the same in a separate process.
@@ -56,8 +56,9 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 			sf_location_fn *fn, void *arg, struct sf_error *err);
 
 /*
- * A digest of all that answers come from (sources.h), for keeping them. False: there is none. An answer may depend on more: on other files, or on the other addresses of the same call. In the
- * sf_location_fn sf_symbols_depends_on_more() says so.
+ * A digest of all that answers come from (sources.h), for keeping them. False: there is none. An answer may depend on
+ * more: on other files, or on the other addresses of the same call. In the sf_location_fn sf_symbols_depends_on_more()
+ * says so.
  */
 bool sf_symbols_digest(const struct sf_symbols *symbols, uint8_t ret[SF_DIGEST_SIZE]);
 bool sf_symbols_depends_on_more(const struct sf_symbols *symbols);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glibc's locks (nptl: struct __pthread_mutex_s, struct __pthread_rwlock_arch_t), the same since glibc 2.25 on 64-bit machines. */
+/*
+ * glibc's locks (nptl: struct __pthread_mutex_s, struct __pthread_rwlock_arch_t), the same since glibc 2.25 on 64-bit
+ * machines.
+ */
 #include "target/libc_locks.h"
 
 #include <linux/futex.h>

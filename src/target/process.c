@@ -193,8 +193,8 @@ static bool collect_told(struct sf_process *process, struct collecting *collecti
 }
 
 /*
- * Whether the map that was read is of a program which the process has executed since. The engine will tell of that, too; the stacks that
- * come before are of the program whose mappings were told.
+ * Whether the map that was read is of a program which the process has executed since. The engine will tell of that,
+ * too; the stacks that come before are of the program whose mappings were told.
  */
 static bool is_of_next_program(const struct sf_process *process, const struct collecting *collecting)
 {

@@ -51,9 +51,9 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * Code that the process has mapped. It counts where the process has ended, or has executed another program, before its memory map
- * was read: the next refresh takes it then. A map that was read from the system stays: a runtime's code is in it, too. The program that it replaces is
- * forgotten. Beyond a bound nothing is kept. False: no memory.
+ * Code that the process has mapped. It counts where the process has ended, or has executed another program, before its
+ * memory map was read: the next refresh takes it then. A map that was read from the system stays: a runtime's code is
+ * in it, too. The program that it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
  */
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);
 
@@ -61,9 +61,9 @@ bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mappin
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);
 
 /*
- * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a twentieth of the
- * time then. In a process's first second, when the loader maps its libraries, it takes less than a third. While images are
- * loaded, it takes half, as each image is loaded once.
+ * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a
+ * twentieth of the time then. In a process's first second, when the loader maps its libraries, it takes less than a
+ * third. While images are loaded, it takes half, as each image is loaded once.
  */
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables on disk (base/cache_folder.h), by what they are made from: tables-VERSION/DIGEST-ARCH. The number in the folder's name is
- * the format's, SF_TABLE_VERSION, so versions of stillframe do not fight over a file.
+ * Tables on disk (base/cache_folder.h), by what they are made from: tables-VERSION/DIGEST-ARCH. The number in the
+ * folder's name is the format's, SF_TABLE_VERSION, so versions of stillframe do not fight over a file.
  *
  * The digest (unwind/inputs.h) is the only protection against files with another file's identity. The table of a
  * hostile file is kept too, but it is used only for files with the same unwind sections.
@@ -28,9 +28,9 @@ struct sf_cache_key {
 };
 
 /*
- * From now on tables are read into files without a name, where the cache's file system is local and supports such files. No other
- * process can open these, and the kernel can take their pages back, so a table in a watched program needs no memory that
- * cannot be reclaimed. Otherwise tables are in anonymous memory.
+ * From now on tables are read into files without a name, where the cache's file system is local and supports such
+ * files. No other process can open these, and the kernel can take their pages back, so a table in a watched program
+ * needs no memory that cannot be reclaimed. Otherwise tables are in anonymous memory.
  */
 void sf_cache_use_files(void);
 

@@ -10,8 +10,8 @@
  *   3. .debug_frame in .gnu_debugdata
  *
  * Where sources overlap, the first wins. PLT sections that no row covers get rows by rule of thumb, marked
- * SF_RULES_GUESS, and so does the code at the entry point, which has no caller. Everything in a file is hostile: lengths are checked, loops are bounded, and a bad entry
- * costs that entry, not the table.
+ * SF_RULES_GUESS, and so does the code at the entry point, which has no caller. Everything in a file is hostile:
+ * lengths are checked, loops are bounded, and a bad entry costs that entry, not the table.
  *
  * Tables are kept on disk (cache.h) by a digest of their inputs (inputs.h). A build id is not sufficient, because the
  * file itself contains it: the table would be used for another file with that build id, in every process.

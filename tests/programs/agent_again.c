@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is linked with the agent and makes two profiles of itself, of different work. Its threads live through both. It
- * judges itself: status 0 is a pass.
+ * A program that is linked with the agent and makes two profiles of itself, of different work. Its threads live through
+ * both. It judges itself: status 0 is a pass.
  *
  * agent_again FOLDER WALK     writes FOLDER/first.sfs and FOLDER/second.sfs
  * agent_again FOLDER labels   sets one label more than there may be; works under the first, the last, and the one beyond.

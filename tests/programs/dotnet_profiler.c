@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profiler that .NET loads at its start and keeps, for tests/e2e/test_dotnet.py: it is told of threads, and says at the program's
- * end that it is there. It stands for that of a vendor.
+ * A profiler that .NET loads at its start and keeps, for tests/e2e/test_dotnet.py: it is told of threads, and says at
+ * the program's end that it is there. It stands for that of a vendor.
  */
 #include <stdint.h>
 #include <stdio.h>

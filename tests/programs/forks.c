@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A storm of forks: children that exit at once, that end in order (exit() runs what libraries do at the end), that exec, that are vforked, and that fork in
- * their turn. Every child's exit status must arrive as it was sent.
+ * A storm of forks: children that exit at once, that end in order (exit() runs what libraries do at the end), that
+ * exec, that are vforked, and that fork in their turn. Every child's exit status must arrive as it was sent.
  *
  * forks [SECONDS]
  */

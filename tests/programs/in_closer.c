@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with threads that come and go, that closes descriptors which are not its own, as daemons do, and then opens files, which get the numbers
- * of what it closed, also those far up. Nobody else may write into its files, close them, or read from its pipe.
+ * A program with threads that come and go, that closes descriptors which are not its own, as daemons do, and then opens
+ * files, which get the numbers of what it closed, also those far up. Nobody else may write into its files, close them,
+ * or read from its pipe.
  *
  * in_closer SECONDS FOLDER [once]        once: closes once at the start, then only opens and writes
  */

@@ -90,9 +90,20 @@ static void filter(void)
 /* What few programs call, and the agent does. */
 static void strange_filter(void)
 {
-	static const int calls[] = { SYS_process_vm_readv, SYS_process_vm_writev, SYS_timer_settime, SYS_timer_create, SYS_timer_delete,
-				     SYS_sched_setaffinity, SYS_sched_getaffinity, SYS_perf_event_open, SYS_rt_tgsigqueueinfo, SYS_tgkill,
-				     SYS_getcpu, SYS_memfd_create, SYS_close_range, SYS_getdents64 };
+	static const int calls[] = { SYS_process_vm_readv,
+				     SYS_process_vm_writev,
+				     SYS_timer_settime,
+				     SYS_timer_create,
+				     SYS_timer_delete,
+				     SYS_sched_setaffinity,
+				     SYS_sched_getaffinity,
+				     SYS_perf_event_open,
+				     SYS_rt_tgsigqueueinfo,
+				     SYS_tgkill,
+				     SYS_getcpu,
+				     SYS_memfd_create,
+				     SYS_close_range,
+				     SYS_getdents64 };
 
 	SAY(refuse(calls, sizeof(calls) / sizeof(calls[0]), 0));
 	make_more();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forks children that end at once, and says how much memory of its own each of them gets a copy of, and how many page faults a child has.
+ * Forks children that end at once, and says how much memory of its own each of them gets a copy of, and how many page
+ * faults a child has.
  *
  * in_forks [THREADS]    idle threads beside the one that forks
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that ends with its last thread, and not by exit(): its first thread ends before the others, or is the only one. What it
- * prints stands in a buffer until then, and its handlers for the end run.
+ * A program that ends with its last thread, and not by exit(): its first thread ends before the others, or is the only
+ * one. What it prints stands in a buffer until then, and its handlers for the end run.
  *
  * in_last alone|c11|number|others|joined|signal [SECONDS]
  */

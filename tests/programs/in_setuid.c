@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that drops its rights: started as root, with threads, it becomes somebody else half-way (of its CPU time). Every thread of the
- * process must be somebody else then, those of a profiler inside it, too.
+ * A server that drops its rights: started as root, with threads, it becomes somebody else half-way (of its CPU time).
+ * Every thread of the process must be somebody else then, those of a profiler inside it, too.
  *
  * in_setuid [SECONDS]
  */

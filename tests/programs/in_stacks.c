@@ -10,7 +10,8 @@
  *
  * in_stacks SECONDS [SIZE]       SIZE of the alternate stack: `min` (what the kernel says its frame needs), or bytes
  *
- * Fails when one of them does not get on (each goes on for ten turns at least, however busy the machine is), or when the page below the alternate stack was touched (SIGSEGV).
+ * Fails when one of them does not get on (each goes on for ten turns at least, however busy the machine is), or when
+ * the page below the alternate stack was touched (SIGSEGV).
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeps of known kinds and lengths, each in a function of its own. For each it prints its name and how long the thread was neither on a CPU nor waiting
- * for one, by the clock and the kernel's counts, in nanoseconds; and who is to wake it.
+ * Sleeps of known kinds and lengths, each in a function of its own. For each it prints its name and how long the thread
+ * was neither on a CPU nor waiting for one, by the clock and the kernel's counts, in nanoseconds; and who is to wake
+ * it.
  *
  * known_sleeps FILE            each kind some times; FILE is written, and read again from the disk
  * known_sleeps mix SECONDS     threads that work, sleep for long and for short, and wait for each other
@@ -122,7 +123,10 @@ static void *wake(void *arg)
 	}
 }
 
-/* The time for which the thread has slept, ever, but for a constant. The clock and the counts are of one moment: it was not interrupted between. */
+/*
+ * The time for which the thread has slept, ever, but for a constant. The clock and the counts are of one moment: it was
+ * not interrupted between.
+ */
 static int64_t slept_ns(void)
 {
 	uint64_t cpu_ns, wait_ns;

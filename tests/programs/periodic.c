@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread whose work repeats with each millisecond of its own CPU time: the first half of it is in first_half(), the other one in
- * second_half(). A clock whose period is a whole number of milliseconds, and never changes, shows one of the two only.
+ * One thread whose work repeats with each millisecond of its own CPU time: the first half of it is in first_half(), the
+ * other one in second_half(). A clock whose period is a whole number of milliseconds, and never changes, shows one of
+ * the two only.
  *
  * periodic [SECONDS]
  */

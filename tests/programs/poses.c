@@ -77,7 +77,10 @@ static struct prctl_mm_map address_space(void)
 	};
 }
 
-/* The kernel lets a process change its program only when nothing of the old one is mapped, and in a user namespace of its own. */
+/*
+ * The kernel lets a process change its program only when nothing of the old one is mapped, and in a user namespace of
+ * its own.
+ */
 static void become(const char *name)
 {
 	static struct mapping mappings[MAX_MAPPINGS];

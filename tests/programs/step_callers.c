@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps the first thread of a process through its code, and at each instruction has our walker say who called whom. The truth is the
- * list of calls that were stepped over and have not returned: all of them must be on the stack, in their order.
+ * Steps the first thread of a process through its code, and at each instruction has our walker say who called whom. The
+ * truth is the list of calls that were stepped over and have not returned: all of them must be on the stack, in their
+ * order.
  *
  *     step_callers PID WINDOWS STEPS [to-rules]
  *
- * Steps at WINDOWS moments, so many instructions each time; the thread runs freely in between. A window ends where a signal comes.
- * With to-rules callers are judged up to the first that the rules of a file yield: SBCL's own rules leave out the caller of
- * call_into_lisp_() (src/runtime/x86-64-assem.S of SBCL 2.2.9: the last rule holds before the call, and not after it).
- * Prints a line for each answer that is wrong or cut, and at the end how many there were of each.
+ * Steps at WINDOWS moments, so many instructions each time; the thread runs freely in between. A window ends where a
+ * signal comes. With to-rules callers are judged up to the first that the rules of a file yield: SBCL's own rules leave
+ * out the caller of call_into_lisp_() (src/runtime/x86-64-assem.S of SBCL 2.2.9: the last rule holds before the call,
+ * and not after it). Prints a line for each answer that is wrong or cut, and at the end how many there were of each.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps a thread of a Java virtual machine through its code, one instruction after the other, and has our walker say who called the
- * routine that it stands in. The truth is the list of calls that were stepped over and have not returned. The interpreter
- * pushes return addresses without a call, so the truth says nothing of what it jumps to (adapters, say): only hand-written
- * routines are judged. Each address is walked twice at most.
+ * Steps a thread of a Java virtual machine through its code, one instruction after the other, and has our walker say
+ * who called the routine that it stands in. The truth is the list of calls that were stepped over and have not
+ * returned. The interpreter pushes return addresses without a call, so the truth says nothing of what it jumps to
+ * (adapters, say): only hand-written routines are judged. Each address is walked twice at most.
  *
  *     step_routines PID TID STEPS
  *

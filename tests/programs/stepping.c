@@ -132,10 +132,14 @@ static void account(struct stepping *stepping, const struct user_regs_struct *be
 	n_before = stepping->n_calls;
 	while (stepping->n_calls && after->rsp > stepping->calls[stepping->n_calls - 1].sp)
 		stepping->n_calls--;
-	/* A function of SBCL's that returns more than three values leaves them on the stack, with its return address above them. */
+	/*
+	 * A function of SBCL's that returns more than three values leaves them on the stack, with its return address
+	 * above them.
+	 */
 	if (is_return(code) && n_before && stepping->n_calls == n_before && after->rip == stepping_call(stepping, 0)->pc)
 		stepping->n_calls--;
-	if (is_call(code) && after->rsp == before->rsp - 8 && stepping_read(stepping, &call.pc, call.sp, 8) && call.pc - before->rip <= 8)
+	if (is_call(code) && after->rsp == before->rsp - 8 && stepping_read(stepping, &call.pc, call.sp, 8) &&
+	    call.pc - before->rip <= 8)
 		push_call(stepping, call);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps a thread through its code, one instruction after the other, and keeps the list of the calls that were stepped over and have not
- * returned. For programs that compare our walker's answers with these calls. x86-64.
+ * Steps a thread through its code, one instruction after the other, and keeps the list of the calls that were stepped
+ * over and have not returned. For programs that compare our walker's answers with these calls. x86-64.
  */
 #ifndef SF_TESTS_STEPPING_H
 #define SF_TESTS_STEPPING_H
@@ -41,7 +41,10 @@ bool stepping_step(struct stepping *stepping);
 
 bool stepping_read(const struct stepping *stepping, void *ret, uint64_t addr, size_t size);
 
-/* The `i`th call from the innermost on. `stands`: whether its return address is still where the call put it: runtimes replace some. */
+/*
+ * The `i`th call from the innermost on. `stands`: whether its return address is still where the call put it: runtimes
+ * replace some.
+ */
 const struct stepping_call *stepping_call(const struct stepping *stepping, unsigned i);
 bool stepping_stands(const struct stepping *stepping, unsigned i);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that give their CPU away after each piece of work, by sched_yield() or by a very short sleep. Where more want CPUs than
- * there are, each is ready most of the time and stands behind that call, which itself takes hardly any CPU time.
+ * Threads that give their CPU away after each piece of work, by sched_yield() or by a very short sleep. Where more want
+ * CPUs than there are, each is ready most of the time and stands behind that call, which itself takes hardly any CPU
+ * time.
  *
  * yields CPU-SECONDS THREADS [nap]
  */

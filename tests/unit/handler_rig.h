@@ -35,7 +35,10 @@ void sf_rig_leave(struct sf_thread_entry *entry);
 
 /* Tells those that were asked, and walk themselves, how to weigh. */
 void sf_rig_judge(void);
-/* The same, and walks whoever stands, once; waits up to wait_ns for the wake-up. For a thread in which the signal is blocked. */
+/*
+ * The same, and walks whoever stands, once; waits up to wait_ns for the wake-up. For a thread in which the signal is
+ * blocked.
+ */
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns);
 struct sf_workspace *sf_rig_workspace(void);
 

@@ -203,8 +203,8 @@ void stream_measure(struct stream_builder *b, const char *name, bool is_counted,
 	stream_add(b, SF_STREAM_MEASURE, &record, offsetof(struct sf_stream_measure, text), name, strlen(name), "events", record.unit_size);
 }
 
-void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value, const char *second,
-		  const uint64_t (*frames)[2], uint32_t n)
+void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value,
+		  const char *second, const uint64_t (*frames)[2], uint32_t n)
 {
 	struct sf_stream_frame list[64];
 	const struct sf_stream_event record = {

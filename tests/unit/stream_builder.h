@@ -40,12 +40,12 @@ void stream_note(struct stream_builder *b, const char *text);
 void stream_end(struct stream_builder *b, uint64_t at_ms, uint64_t lost);
 
 /*
- * An event of no unit but "events"; its end, with the count; an occurrence with these frames, and its label, and a second one, "size" (""
- * where it has none); and events without a sample.
+ * An event of no unit but "events"; its end, with the count; an occurrence with these frames, and its label, and a
+ * second one, "size" ("" where it has none); and events without a sample.
  */
 void stream_measure(struct stream_builder *b, const char *name, bool is_counted, uint64_t counted);
-void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value, const char *second,
-		  const uint64_t (*frames)[2], uint32_t n);
+void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value,
+		  const char *second, const uint64_t (*frames)[2], uint32_t n);
 void stream_event_loss(struct stream_builder *b, uint32_t serial, uint32_t cause, uint64_t amount);
 
 /* Two functions of Demo.java: one that is inlined at line 7 into the other, at line 20. */

@@ -279,7 +279,10 @@ static int be_a_child(const char *own)
 	return 0;
 }
 
-/* Neither its parent's slots, which threads held that it does not have, nor its service thread's file, to which it never writes. */
+/*
+ * Neither its parent's slots, which threads held that it does not have, nor its service thread's file, to which it
+ * never writes.
+ */
 static void a_child_keeps_nothing(void **state)
 {
 	char text[256], other[256], path[128];

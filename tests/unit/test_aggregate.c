@@ -221,8 +221,10 @@ static void losses_and_ends_are_counted(void **state)
 		small_sample(fixture.recording, i, fixture.one,
 			     SMALL_STACK(fixture.recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING,
 			     1, 1);
-	sf_recording_loss(fixture.recording, fixture.one, SF_LOSS_LATE, &(struct sf_lost){ .ticks = 2, .cpu_ns = MS, .wall_ns = MS });
-	sf_recording_loss(fixture.recording, fixture.two, SF_LOSS_LATE, &(struct sf_lost){ .ticks = 3, .cpu_ns = MS, .wall_ns = MS });
+	sf_recording_loss(fixture.recording, fixture.one, SF_LOSS_LATE,
+			  &(struct sf_lost){ .ticks = 2, .cpu_ns = MS, .wall_ns = MS });
+	sf_recording_loss(fixture.recording, fixture.two, SF_LOSS_LATE,
+			  &(struct sf_lost){ .ticks = 3, .cpu_ns = MS, .wall_ns = MS });
 	sf_recording_loss(fixture.recording, 0, SF_LOSS_UNSEEN, &(struct sf_lost){ .ticks = 1, .cpu_ns = MS, .wall_ns = MS });
 	assert_true(sf_recording_thread_end(fixture.recording, fixture.one, SMALL_START_NS + MS,
 					    12 * MS, &err));

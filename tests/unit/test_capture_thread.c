@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accounts of a thread that is watched from outside: every nanosecond of its life and of its CPU time is in one sample, once.
- * The kernel's counts and words are replaced (--wrap), and so is the clock.
+ * The accounts of a thread that is watched from outside: every nanosecond of its life and of its CPU time is in one
+ * sample, once. The kernel's counts and words are replaced (--wrap), and so is the clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -278,8 +278,9 @@ static void a_debt_is_no_sleep(void **state)
 }
 
 /*
- * A sample of a thread without a CPU takes the time awake that was not on a CPU. It leaves the CPU time, and as much of the time
- * awake. So the elapsed times of all samples add up to the thread's life, however much CPU time a later sample stands for.
+ * A sample of a thread without a CPU takes the time awake that was not on a CPU. It leaves the CPU time, and as much of
+ * the time awake. So the elapsed times of all samples add up to the thread's life, however much CPU time a later sample
+ * stands for.
  */
 static void a_waiting_sample_leaves_the_cpu_time(void **state)
 {
@@ -489,7 +490,10 @@ static void run_beyond(uint64_t cpu_ms, uint64_t beyond_ms)
 	sf_thread_take_share(thread, 1, PERIOD);
 }
 
-/* A thread with four parts of its CPU time in the kernel, and one in user mode. Each hold in a call takes what there is, but for a period. */
+/*
+ * A thread with four parts of its CPU time in the kernel, and one in user mode. Each hold in a call takes what there
+ * is, but for a period.
+ */
 static void calls_take_the_time_beyond(void **state)
 {
 	struct sf_weight weight;
@@ -507,7 +511,10 @@ static void calls_take_the_time_beyond(void **state)
 	assert_int_equal(thread->awake_ns, PERIOD);
 }
 
-/* One hold of ten finds the thread in a call: it stands for the time since the hold before, also where the time beyond comes later. */
+/*
+ * One hold of ten finds the thread in a call: it stands for the time since the hold before, also where the time beyond
+ * comes later.
+ */
 static void calls_are_owed_time(void **state)
 {
 	struct sf_weight weight;

@@ -575,8 +575,8 @@ static bool write_text(const char *path, const char *text)
 }
 
 /*
- * As an ordinary user who is root in a namespace of his own, with a /tmp of his own in which /tmp/stillframe-0 is not safe. `link`:
- * a root of its own, in which /tmp is this link.
+ * As an ordinary user who is root in a namespace of his own, with a /tmp of his own in which /tmp/stillframe-0 is not
+ * safe. `link`: a root of its own, in which /tmp is this link.
  */
 static bool enter_namespaces(const char *link, bool has_proc)
 {

@@ -100,7 +100,10 @@ static void a_longer_period_is_set_at_once(void **state)
 	assert_int_equal(atomic_load(&entries[1].set_period_ns), PERIOD_NS / 2);
 }
 
-/* Setting it would begin its period anew: then it would never ring for a thread that uses less than a period between two looks. */
+/*
+ * Setting it would begin its period anew: then it would never ring for a thread that uses less than a period between
+ * two looks.
+ */
 static void one_that_has_not_rung_is_left_alone(void **state)
 {
 	(void)state;

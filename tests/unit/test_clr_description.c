@@ -131,8 +131,9 @@ static void a_version_by_its_table(void **state)
 }
 
 /*
- * Flags 0; bounds of 5 bytes, no variables. In the bounds: 2 entries, 4 bits of native and 4 bits of IL offsets, then from the lowest
- * bit on, for each entry: 2 bits of source, the native difference, the IL offset + 3. They say (0, IL 0), (8, IL 5).
+ * Flags 0; bounds of 5 bytes, no variables. In the bounds: 2 entries, 4 bits of native and 4 bits of IL offsets, then
+ * from the lowest bit on, for each entry: 2 bits of source, the native difference, the IL offset + 3. They say (0, IL
+ * 0), (8, IL 5).
  */
 static const uint8_t blob[] = { 0, 0x05, 0x32, 0x03, 0xc0, 0x80, 0x08 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The events of .NET's runtime: what is read from their payloads, which may be anything, and the session of EventPipe that the agent starts
- * in a runtime that is a table of functions here.
+ * The events of .NET's runtime: what is read from their payloads, which may be anything, and the session of EventPipe
+ * that the agent starts in a runtime that is a table of functions here.
  */
 #include <setjmp.h>
 #include <stdarg.h>

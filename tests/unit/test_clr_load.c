@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading the agent by .NET's diagnostics socket, from a process that stands for a .NET program: this one, with --listen. What listens
- * there may say anything, or nothing; whoever tries has one message then, and in time.
+ * Loading the agent by .NET's diagnostics socket, from a process that stands for a .NET program: this one, with
+ * --listen. What listens there may say anything, or nothing; whoever tries has one message then, and in time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

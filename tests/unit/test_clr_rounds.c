@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rounds of walks by .NET's runtime (agent/coreclr/clr_rounds.h), with a runtime that is a table of functions here. It returns
- * each error of the real one, and things that the real one never returns. It checks the order of the calls and the rules for each.
+ * Rounds of walks by .NET's runtime (agent/coreclr/clr_rounds.h), with a runtime that is a table of functions here. It
+ * returns each error of the real one, and things that the real one never returns. It checks the order of the calls and
+ * the rules for each.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -252,8 +253,8 @@ static void burn_until(enum call call, unsigned n)
 /* --- tests --- */
 
 /*
- * All CPU time is in samples by the runtime, or in losses: also of the time between two rounds, which are further apart than ticks where
- * they take long.
+ * All CPU time is in samples by the runtime, or in losses: also of the time between two rounds, which are further apart
+ * than ticks where they take long.
  */
 static void test_rounds(void **state)
 {
@@ -493,8 +494,9 @@ static void wait_until_undone(void)
 }
 
 /*
- * The suspension does not return: the profile ends without it, in time, and what the thread did is lost under a name of its own. The profiler
- * stays meanwhile, and no round can begin. When the suspension returns, the runtime runs again, and the profiler leaves.
+ * The suspension does not return: the profile ends without it, in time, and what the thread did is lost under a name of
+ * its own. The profiler stays meanwhile, and no round can begin. When the suspension returns, the runtime runs again,
+ * and the profiler leaves.
  */
 static void test_a_suspension_that_does_not_return(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks of managed frames of CoreCLR in hand-made memory: bodies by their unwind information at each instruction, funclets, stubs,
- * hijacked return addresses, explicit frames, and structures that make no sense.
+ * Walks of managed frames of CoreCLR in hand-made memory: bodies by their unwind information at each instruction,
+ * funclets, stubs, hijacked return addresses, explicit frames, and structures that make no sense.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -274,7 +274,10 @@ static void an_explicit_frame(void **state)
 	assert_int_equal(r.frames[1].via, SF_VIA_ANCHOR);
 }
 
-/* Rules that are wrong find a return address of 0: that is no end where the thread has an explicit frame above. By a rule it is one. */
+/*
+ * Rules that are wrong find a return address of 0: that is no end where the thread has an explicit frame above. By a
+ * rule it is one.
+ */
 static void an_explicit_frame_above_a_false_end(void **state)
 {
 	struct sf_rules wrong = simple_rules(RSP, 8, -8), last = simple_rules(RSP, 8, -8);
@@ -302,8 +305,8 @@ static void an_explicit_frame_above_a_false_end(void **state)
 }
 
 /*
- * In the routine to which hijacked return addresses lead, the rules take what is above the original return address for one: a word of 0, one
- * that leads to a stub, to no code. The original one is below.
+ * In the routine to which hijacked return addresses lead, the rules take what is above the original return address for
+ * one: a word of 0, one that leads to a stub, to no code. The original one is below.
  */
 static void the_routine_of_hijacked_returns(void **state)
 {

@@ -135,7 +135,10 @@ static void test_events_are_for_their_engines(void **state)
 	assert_null(strstr(err.text, "perf"));
 }
 
-/* Each option, alone, for each engine and for none: accepted where the engine's own table has it, and an event where the engine has it. */
+/*
+ * Each option, alone, for each engine and for none: accepted where the engine's own table has it, and an event where
+ * the engine has it.
+ */
 static void test_options_are_for_their_engines(void **state)
 {
 	const struct sf_option *all[SF_MAX_SETTINGS];

@@ -67,7 +67,10 @@ static uint32_t own_image(void)
 	return region->image;
 }
 
-/* The program of this test stands for the agent: none of its frames is in the sample, and main's caller in libc is the first. */
+/*
+ * The program of this test stands for the agent: none of its frames is in the sample, and main's caller in libc is the
+ * first.
+ */
 static void a_sample_has_its_amount_and_label(void **state)
 {
 	const char *text;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code map of a process that executes another program, soon after the map was read at a price that forbids reading it again. */
+/*
+ * The code map of a process that executes another program, soon after the map was read at a price that forbids reading
+ * it again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

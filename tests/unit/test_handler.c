@@ -553,7 +553,10 @@ static int broken_sleep(void)
 	return error;
 }
 
-/* The call that the program's handler has broken off is not made again, whether a tick comes right behind the handler or not. */
+/*
+ * The call that the program's handler has broken off is not made again, whether a tick comes right behind the handler
+ * or not.
+ */
 static void test_what_the_program_breaks_off(void **state)
 {
 	(void)state;

@@ -622,7 +622,10 @@ static void test_entry_barrier(void **state)
 	}
 }
 
-/* An address that looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
+/*
+ * An address that looks like a compiled caller that native code has called is stale: only the machine's own code calls
+ * these.
+ */
 static void test_stale_native_callers(void **state)
 {
 	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };

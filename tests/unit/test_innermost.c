@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Innermost functions that a recording leaves out: those with such names, and native code behind them, whenever their names come. */
+/*
+ * Innermost functions that a recording leaves out: those with such names, and native code behind them, whenever their
+ * names come.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that are kept on disk: what was added comes back, for the files that it is of only, and nothing of a damaged file. Everything happens
- * below a folder made here.
+ * Names that are kept on disk: what was added comes back, for the files that it is of only, and nothing of a damaged
+ * file. Everything happens below a folder made here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,7 +135,10 @@ static void a_damaged_file_says_nothing(void **state)
 	close(fd);
 }
 
-/* The file is whole, but not an answer of it: numbers that lead out of it, a text without an end, a function without a name, no location. */
+/*
+ * The file is whole, but not an answer of it: numbers that lead out of it, a text without an end, a function without a
+ * name, no location.
+ */
 static void answers_are_checked(void **state)
 {
 	static const struct {

@@ -186,7 +186,8 @@ static void test_the_kernels_own_code_is_kept(void **state)
 		if (!sf_kernel_symbols_is_own(&all, all.symbols.items[i].address))
 			continue;
 		assert_true(sf_kernel_symbols_is_own(&symbols, all.symbols.items[i].address));
-		assert_string_equal(all.names.items + all.symbols.items[i].name, symbols.names.items + symbols.symbols.items[n_own++].name);
+		assert_string_equal(all.names.items + all.symbols.items[i].name,
+				    symbols.names.items + symbols.symbols.items[n_own++].name);
 	}
 	assert_int_equal(symbols.symbols.n, n_own);
 	sf_kernel_symbols_deinit(&all);
@@ -208,7 +209,8 @@ static void test_other_files_are_not_believed(void **state)
 	load_again();
 	assert_true(symbols.symbols.n > 1000);
 	fd = open(kept_file, O_WRONLY | O_CLOEXEC);
-	assert_int_equal(pwrite(fd, &far, sizeof(far), 4 * sizeof(uint64_t) + offsetof(struct sf_kernel_symbol, name)), sizeof(far));
+	assert_int_equal(pwrite(fd, &far, sizeof(far), 4 * sizeof(uint64_t) + offsetof(struct sf_kernel_symbol, name)),
+			 sizeof(far));
 	close(fd);
 	load_again();
 	assert_true(symbols.symbols.items[0].name < symbols.names.n);

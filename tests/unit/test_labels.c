@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels where the buffer is full: none is in a sample that the stream does not have, and one that found no room is told later. */
+/*
+ * Labels where the buffer is full: none is in a sample that the stream does not have, and one that found no room is
+ * told later.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,7 +32,10 @@ static void ring(long microseconds)
 	setitimer(ITIMER_REAL, &period, NULL);
 }
 
-/* A recording that is ended by Ctrl-C at that moment took the command for one that cannot be started, and waited for its end. */
+/*
+ * A recording that is ended by Ctrl-C at that moment took the command for one that cannot be started, and waited for
+ * its end.
+ */
 static void a_signal_does_not_end_the_wait_for_the_exec(void **state)
 {
 	struct sigaction action = { .sa_handler = on_alarm }; /* without SA_RESTART, as record has it */

@@ -103,7 +103,10 @@ static void test_all_images(void **state)
 	assert_true(lookup.room_left > (size_t)60 << 20);
 }
 
-/* All the time that is left is kept back for symbol tables: no debug data is read. It is enough for few images, also under a sanitizer. */
+/*
+ * All the time that is left is kept back for symbol tables: no debug data is read. It is enough for few images, also
+ * under a sanitizer.
+ */
 static void test_no_time_for_debug_data(void **state)
 {
 	struct sf_lookup lookup = sf_lookup_begin(NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recording of an event, beside times and in their place: its sums in the file, the report, and what the exporters write of it. */
+/*
+ * A recording of an event, beside times and in their place: its sums in the file, the report, and what the exporters
+ * write of it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

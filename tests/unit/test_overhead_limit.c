@@ -183,7 +183,10 @@ static void what_is_asked_for_holds_whatever_is_idle(void **state)
 	assert_float_equal(share_beside(0.9), 0.1, 0.004);
 }
 
-/* Threads of which each sleep is to be read at 20 Hz, each for so long, beside ticks that are cheap. What the reads took, of all CPUs. */
+/*
+ * Threads of which each sleep is to be read at 20 Hz, each for so long, beside ticks that are cheap. What the reads
+ * took, of all CPUs.
+ */
 static double reads_beside_ticks(unsigned n, uint64_t read_ns)
 {
 	uint64_t due_ns[300] = { 0 }, n_reads = 0;

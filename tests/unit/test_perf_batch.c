@@ -436,8 +436,8 @@ static void sample_in_kernel(uint64_t time_ns, uint64_t abi, uint32_t filled)
 }
 
 /*
- * While a program is replaced, and while a thread ends, there is no user stack: the kernel's frames are all. A stack that cannot be read at any
- * other time is none of these.
+ * While a program is replaced, and while a thread ends, there is no user stack: the kernel's frames are all. A stack
+ * that cannot be read at any other time is none of these.
  */
 static void test_no_user_stack_in_exec_and_at_the_end(void **state)
 {
@@ -557,7 +557,10 @@ static void test_copies_that_are_cut(void **state)
 	assert_true(sent[0].sp >= 0x1000 && sent[0].sp < 0x1000 + sf_perf_n_regs);
 }
 
-/* The kernel's copy ends at a page that was never touched: the stack goes on, and a copy that ends there is no reason for longer ones. */
+/*
+ * The kernel's copy ends at a page that was never touched: the stack goes on, and a copy that ends there is no reason
+ * for longer ones.
+ */
 static void test_a_hole(void **state)
 {
 	struct made_record made;
@@ -611,7 +614,10 @@ static void test_a_broken_ring(void **state)
 	assert_int_equal(n_sent, 3);
 }
 
-/* While the limit puts samples off by ever more, ever fewer are handed on. No CPU time is lost, and samples that are passed over count as seen. */
+/*
+ * While the limit puts samples off by ever more, ever fewer are handed on. No CPU time is lost, and samples that are
+ * passed over count as seen.
+ */
 static void test_what_is_over_budget(void **state)
 {
 	static const uint64_t late_ms[] = { 0, 100, 300, 900 };
@@ -639,7 +645,10 @@ static void test_what_is_over_budget(void **state)
 	assert_int_equal(perf.budget.n_samples, 240);
 }
 
-/* A thread on its last way has no ids any more. It is no process, and its time is a loss: of the samples that are not passed over, for the others, too. */
+/*
+ * A thread on its last way has no ids any more. It is no process, and its time is a loss: of the samples that are not
+ * passed over, for the others, too.
+ */
 static void test_no_ids_any_more(void **state)
 {
 	const struct sf_capture_options options = { .all = true };
@@ -681,7 +690,10 @@ static void test_the_name_of_a_child(void **state)
 	assert_string_equal(sf_perf_newcomers_find(&perf.newcomers, NOBODY + 3)->name, "");
 }
 
-/* The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one batch four. */
+/*
+ * The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one
+ * batch four.
+ */
 static void test_first_samples_are_walked(void **state)
 {
 	(void)state;
@@ -773,7 +785,10 @@ static void put_frame(struct made_record *made, uint64_t stack)
 	memcpy(bytes + 72, &regs.pc, sizeof(uint64_t));
 }
 
-/* A signal that interrupts a thread there, with 256 bytes of its stack. `frame`: of another one, whose handler it interrupts; 0: none. */
+/*
+ * A signal that interrupts a thread there, with 256 bytes of its stack. `frame`: of another one, whose handler it
+ * interrupts; 0: none.
+ */
 static void signal_at(int32_t tid, uint64_t time_ns, uint64_t stack, uint64_t frame)
 {
 	struct made_record made;

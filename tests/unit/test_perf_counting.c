@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events (--event): their names, how many there are for one sample, and the sum: events of samples and lost events are what the kernel counted. The rings
- * are hand-made, and the threads and the relay are made up (--wrap).
+ * Events (--event): their names, how many there are for one sample, and the sum: events of samples and lost events are
+ * what the kernel counted. The rings are hand-made, and the threads and the relay are made up (--wrap).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,8 @@ void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t p
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve(struct sf_relay *relay, uint32_t room);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
-void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight);
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight);
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
 {
@@ -79,7 +80,8 @@ void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, cons
 	ticks += weight->ticks;
 }
 
-void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight)
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight)
 {
 	(void)relay, (void)thread;
 	lost_by[cause] += weight->amount;
@@ -223,7 +225,10 @@ static void a_full_relay_loses_nothing(void **state)
 	assert_int_equal(weights[0], 3);
 }
 
-/* The idle task, a process that the filter refuses, a thread that --threads leaves out: the kernel counts them, and they are no loss. */
+/*
+ * The idle task, a process that the filter refuses, a thread that --threads leaves out: the kernel counts them, and
+ * they are no loss.
+ */
 static void what_is_not_watched_is_no_loss(void **state)
 {
 	(void)state;
@@ -285,7 +290,10 @@ static void names_are_those_of_perf(void **state)
 	}
 }
 
-/* Time passes in steps of 10 ms, with so many events in a second. Samples of the last second; *each_ret: events for one, at the end. */
+/*
+ * Time passes in steps of 10 ms, with so many events in a second. Samples of the last second; *each_ret: events for
+ * one, at the end.
+ */
 static uint64_t run(struct sf_perf_pace *pace, uint64_t *now_ns, uint64_t seconds, uint64_t events_per_s, uint64_t *each)
 {
 	uint64_t rest = 0, samples = 0;

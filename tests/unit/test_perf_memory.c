@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of the perf engine on a large machine: the rings of 128 CPUs hold the records of 1,000 processes that begin and 100,000 threads that
- * run and end, again and again. The rings are hand-made; the threads, their accounts and the relay are real. The processes are beyond all process
- * ids of the system, so that they have ended when they are looked for.
+ * The memory of the perf engine on a large machine: the rings of 128 CPUs hold the records of 1,000 processes that
+ * begin and 100,000 threads that run and end, again and again. The rings are hand-made; the threads, their accounts and
+ * the relay are real. The processes are beyond all process ids of the system, so that they have ended when they are
+ * looked for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +54,8 @@ static bool on_process_end(void *arg, int32_t pid, struct sf_error *err)
 	return true;
 }
 
-static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t time_ns, struct sf_error *err)
+static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t time_ns,
+		      struct sf_error *err)
 {
 	(void)arg, (void)serial, (void)pid, (void)tid, (void)name, (void)time_ns, (void)err;
 	n_threads++;
@@ -67,8 +69,8 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 	return true;
 }
 
-static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns, bool last,
-				   struct sf_error *err)
+static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight,
+				   uint64_t hold_ns, bool last, struct sf_error *err)
 {
 	(void)arg, (void)serial, (void)still, (void)weight, (void)hold_ns, (void)last, (void)err;
 	n_samples++;
@@ -104,7 +106,12 @@ static int set_up(void **state)
 
 	(void)state;
 	now_ns = sf_now_ns();
-	perf.events = (struct sf_perf_events){ .all = true, .children = true, .kernel = true, .period_ns = 10 * MS, .n_cpus = N_CPUS, .stack_bytes = 1024 };
+	perf.events = (struct sf_perf_events){ .all = true,
+					       .children = true,
+					       .kernel = true,
+					       .period_ns = 10 * MS,
+					       .n_cpus = N_CPUS,
+					       .stack_bytes = 1024 };
 	perf.base.options.all = true;
 	perf.base.watch.options = &perf.base.options;
 	perf.base.watch.keeps_ended = true;

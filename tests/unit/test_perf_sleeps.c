@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeps out of hand-made rings: their lengths, who ended them, what is made of short ones, and of those that a batch cuts. The threads, their
- * counts, the clock and the relay are made up (--wrap).
+ * Sleeps out of hand-made rings: their lengths, who ended them, what is made of short ones, and of those that a batch
+ * cuts. The threads, their counts, the clock and the relay are made up (--wrap).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,7 +176,8 @@ static void leaves(unsigned cpu, double ms, bool is_preempted)
 
 	made_sample(&made, 10, 10, (uint64_t)(ms * 1e6), chain, 2, PERF_SAMPLE_REGS_ABI_64, 256, 256);
 	ring_append(switches[cpu], SIZE, made.bytes, made.size);
-	append_switch(cpu, (uint64_t)((ms + 0.01) * 1e6), PERF_RECORD_MISC_SWITCH_OUT | (is_preempted ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0));
+	append_switch(cpu, (uint64_t)((ms + 0.01) * 1e6),
+		      PERF_RECORD_MISC_SWITCH_OUT | (is_preempted ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0));
 }
 
 static void comes(unsigned cpu, double ms)
@@ -280,7 +281,10 @@ static void test_over_several_batches(void **state)
 	assert_int_equal(thread.slept_ns, 33 * MS);
 }
 
-/* The kernel's copy of a sleep that goes on was too short: it is looked at, once, and its rest belongs to what the look has read. */
+/*
+ * The kernel's copy of a sleep that goes on was too short: it is looked at, once, and its rest belongs to what the look
+ * has read.
+ */
 static void test_a_copy_that_is_too_short(void **state)
 {
 	(void)state;

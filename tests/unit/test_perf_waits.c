@@ -14,8 +14,25 @@
 #define BASE UINT64_C(0xffffffff81000000)
 #define SIZE 0x100
 
-enum function { SCHEDULE, IO_SCHEDULE, FOLIO_WAIT, VFS_READ, KSYS_READ, DO_SYSCALL, ENTRY, X64_FUTEX, DO_FUTEX, X64_FSYNC, EXC_FAULT, ASM_FAULT,
-		RWSEM, SIGNAL_STOP, TASK_DEAD, X64_NONE, N_FUNCTIONS };
+enum function {
+	SCHEDULE,
+	IO_SCHEDULE,
+	FOLIO_WAIT,
+	VFS_READ,
+	KSYS_READ,
+	DO_SYSCALL,
+	ENTRY,
+	X64_FUTEX,
+	DO_FUTEX,
+	X64_FSYNC,
+	EXC_FAULT,
+	ASM_FAULT,
+	RWSEM,
+	SIGNAL_STOP,
+	TASK_DEAD,
+	X64_NONE,
+	N_FUNCTIONS
+};
 static const char *const functions[N_FUNCTIONS] = {
 	"schedule", "io_schedule", "folio_wait_bit_common", "vfs_read", "ksys_read", "do_syscall_64", "entry_SYSCALL_64_after_hwframe",
 	"__x64_sys_futex", "do_futex", "__x64_sys_fsync", "exc_page_fault", "asm_exc_page_fault", "rwsem_down_read_slowpath", "do_signal_stop",

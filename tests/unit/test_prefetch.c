@@ -206,7 +206,10 @@ static void test_named(void **state)
 	destroy_book(book);
 }
 
-/* Freed things lead nowhere: code, whose place another piece has, and Methods, in memory that cannot be read or is something else. */
+/*
+ * Freed things lead nowhere: code, whose place another piece has, and Methods, in memory that cannot be read or is
+ * something else.
+ */
 static void test_gone(void **state)
 {
 	struct book *book = make_book(25);

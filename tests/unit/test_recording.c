@@ -131,7 +131,10 @@ static void inlined_calls_become_nodes(void **state)
 	sf_profile_destroy(profile);
 }
 
-/* Names are looked up in rounds while a recording goes on: each address is handed out once, and a frame keeps its first names. */
+/*
+ * Names are looked up in rounds while a recording goes on: each address is handed out once, and a frame keeps its first
+ * names.
+ */
 static void names_come_in_rounds(void **state)
 {
 	const char *path = small_path("a.sfr");

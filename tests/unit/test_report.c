@@ -103,7 +103,8 @@ static int make_recording(void **state)
 		     SF_STATE_RUNNING, 5, 5);
 	small_sample(recording, 5, two, SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1, 9),
 		     SF_STATE_BLOCKED, 0, 3000);
-	sf_recording_loss(recording, one, SF_LOSS_LATE, &(struct sf_lost){ .ticks = 2, .cpu_ns = unseen_ms * (uint64_t)MS, .wall_ns = MS });
+	sf_recording_loss(recording, one, SF_LOSS_LATE,
+			  &(struct sf_lost){ .ticks = 2, .cpu_ns = unseen_ms * (uint64_t)MS, .wall_ns = MS });
 	assert_true(sf_recording_thread_end(recording, one, SMALL_START_NS + 1500 * (uint64_t)MS,
 					    1010 * (uint64_t)MS, &err));
 	sf_recording_hold(recording, 5000);

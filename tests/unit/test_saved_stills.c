@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof that a thread which was not held did not run while it was read. Threads of a child wake each other as fast as they can. Each
- * time one blocks, words in all frames of its stack have the number of that time. No still has words of two times.
+ * The proof that a thread which was not held did not run while it was read. Threads of a child wake each other as fast
+ * as they can. Each time one blocks, words in all frames of its stack have the number of that time. No still has words
+ * of two times.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -208,7 +209,8 @@ static uint64_t looks_wanted(void)
 	return given ? strtoull(given, NULL, 10) : is_long_form() ? LONG_LOOKS : LOOKS;
 }
 
-static void look_once(const struct sf_saved_source *source, int32_t tid, struct sf_pages *pages, struct sf_stack_copy *copy, struct looks *looks)
+static void look_once(const struct sf_saved_source *source, int32_t tid, struct sf_pages *pages,
+		      struct sf_stack_copy *copy, struct looks *looks)
 {
 	const struct sf_stack_wish wish = { .size = COPY_BYTES };
 	struct sf_saved saved;
@@ -272,7 +274,10 @@ static bool get_later(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_
 	return !is_on_cpu;
 }
 
-/* The kernel counts a switch to a thread before the thread is on the CPU: one that waits for a CPU may run with the count that was read. */
+/*
+ * The kernel counts a switch to a thread before the thread is on the CPU: one that waits for a CPU may run with the
+ * count that was read.
+ */
 static void one_that_was_about_to_run(void **state)
 {
 	const struct sf_saved_source source = { .get = get_later };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shadow stacks (frozen/coreclr/shadow_stack.h), as hooks write them and readers see them. Frames of the tests are numbers: a method at
- * depth n has the frame BASE - 16 * n.
+ * Shadow stacks (frozen/coreclr/shadow_stack.h), as hooks write them and readers see them. Frames of the tests are
+ * numbers: a method at depth n has the frame BASE - 16 * n.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -413,8 +413,9 @@ static void compare(const char *program, const char *full, const char *judge_com
 }
 
 /*
- * The others are for the long form (tests/README.md): x.cc and r.rs, which are large, and forms of DWARF of one source whose like the
- * short form has of the other. None depends on the compiler of this test, so where that is clang, they are left to the build with gcc.
+ * The others are for the long form (tests/README.md): x.cc and r.rs, which are large, and forms of DWARF of one source
+ * whose like the short form has of the other. None depends on the compiler of this test, so where that is clang, they
+ * are left to the build with gcc.
  */
 static const struct way {
 	const char *name, *build;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code map of a process that ended before its memory map was read: from mappings that an engine has seen, or its parent's. */
+/*
+ * The code map of a process that ended before its memory map was read: from mappings that an engine has seen, or its
+ * parent's.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -128,7 +131,10 @@ static void test_hostile_mappings(void **state)
 	assert_int_equal(process.told.n, 1);
 }
 
-/* A map that was read from the system stays, since it has what a runtime made, too. What was told later is added, and replaces what was there. */
+/*
+ * A map that was read from the system stays, since it has what a runtime made, too. What was told later is added, and
+ * replaces what was there.
+ */
 static void test_a_map_from_the_system_is_added_to(void **state)
 {
 	struct sf_process own;
@@ -189,8 +195,8 @@ static void tell_vdso(struct sf_process *own, uint64_t start)
 }
 
 /*
- * The process has executed another program by the time that its map is read: the kernel's own mapping is at another place than was
- * told. The stacks of the program before are walked by what was told of it.
+ * The process has executed another program by the time that its map is read: the kernel's own mapping is at another
+ * place than was told. The stacks of the program before are walked by what was told of it.
  */
 static void test_the_next_program_runs_already(void **state)
 {
@@ -223,7 +229,10 @@ static void test_the_next_program_runs_already(void **state)
 	sf_process_deinit(&own);
 }
 
-/* The list was empty when it was read, in an exec or at the end. Then each mapping that is told is used at once, however soon it comes. */
+/*
+ * The list was empty when it was read, in an exec or at the end. Then each mapping that is told is used at once,
+ * however soon it comes.
+ */
 static void test_an_empty_map_is_renewed_at_once(void **state)
 {
 	struct sf_process zombie;

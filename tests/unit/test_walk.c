@@ -303,8 +303,8 @@ static void lost_registers_are_unknown(void **state)
 }
 
 /*
- * A row says that rbp and r12 lie in their slots, also behind the instructions that took them from there. The stack is a copy that begins
- * at sp. The registers have their values again only if the code before pc shows these instructions.
+ * A row says that rbp and r12 lie in their slots, also behind the instructions that took them from there. The stack is
+ * a copy that begins at sp. The registers have their values again only if the code before pc shows these instructions.
  */
 static void what_was_popped_is_in_its_register(void **state)
 {
@@ -629,8 +629,8 @@ static void a_zero_frame_pointer_is_the_root(void **state)
 }
 
 /*
- * musl's functions between a thread's first one and the program's: without rules and without frame pointers. The first one is known by all
- * of its bytes before the call.
+ * musl's functions between a thread's first one and the program's: without rules and without frame pointers. The first
+ * one is known by all of its bytes before the call.
  */
 static void a_first_function_near(void **state)
 {
@@ -1118,7 +1118,10 @@ static void the_switch_itself(void **state)
 		      { GOEXIT, GOROUTINE + 16, ROWS });
 }
 
-/* What lies at the top of g0 is no caller: without a proof the walk ends, and where nobody comes back to it is the first frame. */
+/*
+ * What lies at the top of g0 is no caller: without a proof the walk ends, and where nobody comes back to it is the
+ * first frame.
+ */
 static void no_caller_is_made_up_for_a_switch(void **state)
 {
 	static const uint8_t pop_and_jump[] = { 0x58, 0xe9, 0, 0, 0, 0 };
@@ -1306,8 +1309,8 @@ static void what_only_looks_like_an_epilogue(void **state)
 static void a_fault_in_managed_code(void **state)
 {
 	static const uint8_t code[] = {
-		0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x53,
-		0x52, 0x55, 0x50, 0x56, 0x48, 0x8d, 0xa4, 0x24, 0x00, 0x01, 0x00, 0x00,
+		0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55,
+		0x41, 0x54, 0x52, 0x53, 0x52, 0x55, 0x50, 0x56, 0x48, 0x8d, 0xa4, 0x24, 0x00, 0x01, 0x00, 0x00,
 	};
 	struct sf_rules throws = simple_rules(RSP, 0x100 + 88, -8);
 	(void)state;

@@ -512,7 +512,10 @@ static void time_before_the_start_does_not_count(void **state)
 }
 
 /* CPU time of watched threads is not unseen: of those that are there, and of those that have ended. */
-/* A thread that is found after the first list has begun since: all its CPU time counts. Not where some could not be watched before. */
+/*
+ * A thread that is found after the first list has begun since: all its CPU time counts. Not where some could not be
+ * watched before.
+ */
 static void a_later_thread_counts_from_its_start(void **state)
 {
 	(void)state;
@@ -959,7 +962,10 @@ static void children_come_by_records(void **state)
 	expect("process 50 of 40\n");
 }
 
-/* A scan has found the process, and some of its CPU time, before the record of its start is read. It has a whole account all the same, once. */
+/*
+ * A scan has found the process, and some of its CPU time, before the record of its start is read. It has a whole
+ * account all the same, once.
+ */
 static void a_process_that_a_scan_found_begins(void **state)
 {
 	(void)state;
@@ -986,7 +992,10 @@ static void a_process_that_a_scan_found_begins(void **state)
 	       "gone 2: cpu 90000 us, wall 70000 us, 9 ticks\nend 2: 90000 us\nunseen 0: cpu 30000 us, wall 0 us, 3 ticks\n");
 }
 
-/* The children's CPU time is compared when all that a scan finds to have ended are ended: here the last chosen process is ended before its child. */
+/*
+ * The children's CPU time is compared when all that a scan finds to have ended are ended: here the last chosen process
+ * is ended before its child.
+ */
 static void children_that_end_with_the_first_are_seen(void **state)
 {
 	static const int32_t more[] = { 45 };
@@ -1098,8 +1107,8 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 }
 
 /*
- * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not if it ran,
- * has no sample of this sleep, or if sleeping threads are not sampled.
+ * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not
+ * if it ran, has no sample of this sleep, or if sleeping threads are not sampled.
  */
 static void a_sleep_lasts_to_the_end(void **state)
 {

@@ -52,11 +52,11 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread
 /* Disarms the entry's clock of any kind. Signals that the clock has sent already may still come. */
 void sf_agent_clock_disarm(struct sf_thread_entry *entry);
 /*
- * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the
- * sampler's table (sf_handler.config.remote_clocks). Sets the clock, with jitter, to the period that the handler
- * wants. A longer period is set at once. Other changes are made only as often as they are cheap:
- * *spared_ns, 0 at first, is the time of the next one. `rang`: the clock has expired since the last call. Setting a clock begins its
- * period anew. So without that there is no jitter: a thread that uses less than a period between two calls would never be sampled.
+ * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the sampler's table
+ * (sf_handler.config.remote_clocks). Sets the clock, with jitter, to the period that the handler wants. A longer period
+ * is set at once. Other changes are made only as often as they are cheap: *spared_ns, 0 at first, is the time of the
+ * next one. `rang`: the clock has expired since the last call. Setting a clock begins its period anew. So without that
+ * there is no jitter: a thread that uses less than a period between two calls would never be sampled.
  */
 void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, bool rang, uint64_t *spared_ns);
 /* Whether the entry's descriptor still is its perf event; also true when it has none. Signal-safe. */

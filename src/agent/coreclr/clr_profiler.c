@@ -13,16 +13,17 @@
 #include "runtime/coreclr/profiler_id.h"
 
 /*
- * Until the runtime's first look whether the profiler is out of use. Its next look comes five seconds later (CoreCLR: vm/profdetach.cpp), so
- * the first one should not come while the runtime is still leaving the calls that end the profile.
+ * Until the runtime's first look whether the profiler is out of use. Its next look comes five seconds later (CoreCLR:
+ * vm/profdetach.cpp), so the first one should not come while the runtime is still leaving the calls that end the
+ * profile.
  */
 #define DETACH_MS 200
 #define MAX_LEAVING 8
 
 /*
- * `lock` protects all but the arrays, which the runtime's threads use without it. It is held for no call that
- * waits for another thread, except `leaves`. RequestProfilerDetach waits: for the lock under which the runtime calls ProfilerDetachSucceeded
- * (CoreCLR: vm/profdetach.cpp).
+ * `lock` protects all but the arrays, which the runtime's threads use without it. It is held for no call that waits for
+ * another thread, except `leaves`. RequestProfilerDetach waits: for the lock under which the runtime calls
+ * ProfilerDetachSucceeded (CoreCLR: vm/profdetach.cpp).
  */
 static pthread_mutex_t *const lock = &sf_fork_mutexes[SF_FORK_RUNTIME];
 static const struct sf_clr_part *_Atomic parts[SF_CLR_MAX_PARTS];

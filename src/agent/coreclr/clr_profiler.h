@@ -60,7 +60,10 @@ struct sf_clr_part {
  * runtime. False: the runtime of this process did not take the profiler, and why.
  */
 bool sf_clr_profiler_begin(const struct sf_clr_part *part, struct sf_error *err);
-/* The part needs the profiler no longer: `leaves`, and the profiler detaches with its last part. Takes one that did not begin. */
+/*
+ * The part needs the profiler no longer: `leaves`, and the profiler detaches with its last part. Takes one that did not
+ * begin.
+ */
 void sf_clr_profiler_end(const struct sf_clr_part *part);
 
 /* Whether the profiler is up. */

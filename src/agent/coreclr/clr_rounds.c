@@ -293,8 +293,8 @@ static bool is_prepared(struct sf_clr_info *info)
 }
 
 /*
- * The runtime waits for a thread that reaches no safe point, as one in native code that it has called without giving up its mode
- * (SuppressGCTransition). False: the call was left behind, and the profile has ended.
+ * The runtime waits for a thread that reaches no safe point, as one in native code that it has called without giving up
+ * its mode (SuppressGCTransition). False: the call was left behind, and the profile has ended.
  */
 static bool suspend(struct sf_clr_info *info, int32_t *result_ret)
 {

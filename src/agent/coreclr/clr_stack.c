@@ -276,8 +276,9 @@ static uint32_t find_own(const struct sf_clr_pool *pool, const struct sf_clr_sta
 }
 
 /*
- * Of the own frames above a managed one: the innermost, where the runtime keeps the thread. These are in the runtime's image, or
- * in the handler of the signal by which the runtime stops threads. Code of no file is managed, and newer than the code map.
+ * Of the own frames above a managed one: the innermost, where the runtime keeps the thread. These are in the runtime's
+ * image, or in the handler of the signal by which the runtime stops threads. Code of no file is managed, and newer than
+ * the code map.
  */
 static uint32_t n_kept_by_runtime(const struct sf_frame *own, uint32_t n, uint32_t code_image)
 {

@@ -2,9 +2,9 @@
 /*
  * The ways by which CoreCLR loads the agent itself: as a profiler, when it is attached by the diagnostics socket
  * (runtime/coreclr/load.h); at its start from the list CORECLR_NOTIFICATION_PROFILERS (frozen/coreclr/words.h), or with
- * CORECLR_ENABLE_PROFILING=1, CORECLR_PROFILER=SF_CLR_PROFILER_TEXT and
- * CORECLR_PROFILER_PATH (CoreCLR: inc/corprof.idl, vm/profilinghelper.cpp). The agent may have been preloaded as well: the loader
- * maps a library once, so there is one agent all the same.
+ * CORECLR_ENABLE_PROFILING=1, CORECLR_PROFILER=SF_CLR_PROFILER_TEXT and CORECLR_PROFILER_PATH (CoreCLR:
+ * inc/corprof.idl, vm/profilinghelper.cpp). The agent may have been preloaded as well: the loader maps a library once,
+ * so there is one agent all the same.
  *
  * The agent starts. It is a profiler from then on where a part of it needs one (clr_profiler.h). Otherwise it declines to
  * be one (CORPROF_E_PROFILER_CANCEL_ACTIVATION): the runtime then has no profiler, runs as fast as before, starts no

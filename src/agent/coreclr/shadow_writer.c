@@ -110,8 +110,9 @@ void sf_shadow_leave(struct sf_shadow_stack *stack, uint64_t function, uint64_t 
 /*
  * --- exceptions ---
  *
- * The runtime's calls nest: each unwind_begins has its unwind_ends, or the catch block of the same method begins. Where a finally block throws,
- * its frame begins again, and ends once. Entries of the runtime's own managed code that handles exceptions may be above the frame.
+ * The runtime's calls nest: each unwind_begins has its unwind_ends, or the catch block of the same method begins. Where
+ * a finally block throws, its frame begins again, and ends once. Entries of the runtime's own managed code that handles
+ * exceptions may be above the frame.
  */
 
 /* The innermost entry of this method, of those that are not unwound. NULL: there is none. */

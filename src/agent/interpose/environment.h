@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment of a program into which the agent would be loaded for nothing, as it is not sampled: the agent's variable is
- * missing, LD_PRELOAD is without the agent's library, and the words by which a runtime loads the agent are missing, too. A program that is given another STILLFRAME keeps all of it: that one was
- * written by the process itself. The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
+ * The environment of a program into which the agent would be loaded for nothing, as it is not sampled: the agent's
+ * variable is missing, LD_PRELOAD is without the agent's library, and the words by which a runtime loads the agent are
+ * missing, too. A program that is given another STILLFRAME keeps all of it: that one was written by the process itself.
+ * The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
  */
 #ifndef SF_AGENT_INTERPOSE_ENVIRONMENT_H
 #define SF_AGENT_INTERPOSE_ENVIRONMENT_H
@@ -15,7 +16,10 @@ struct sf_environment_size {
 	size_t n_bytes; /* of LD_PRELOAD */
 };
 
-/* `variable`: "STILLFRAME=..." as the process inherited it. False: that or the library is not in envp, and there is nothing to do. */
+/*
+ * `variable`: "STILLFRAME=..." as the process inherited it. False: that or the library is not in envp, and there is
+ * nothing to do.
+ */
 bool sf_environment_measure(char *const envp[], const char *variable, struct sf_environment_size *ret);
 
 /* `ret` has room for n words, `text` for n_bytes. Of several LD_PRELOAD, which setenv(3) never makes, the last one counts. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's own memory, and what a forked child gets of it. fork() copies the page tables of what a child gets, and later each page that
- * either process writes. Most of the agent's memory means nothing in a child, which has none of its threads.
+ * The agent's own memory, and what a forked child gets of it. fork() copies the page tables of what a child gets, and
+ * later each page that either process writes. Most of the agent's memory means nothing in a child, which has none of
+ * its threads.
  */
 #ifndef SF_AGENT_LIBC_FORK_MEMORY_H
 #define SF_AGENT_LIBC_FORK_MEMORY_H

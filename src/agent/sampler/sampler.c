@@ -127,7 +127,10 @@ static void pause_or_resume(struct sf_sampler *sampler, bool pause, uint64_t now
 		sf_agent_threads_resume(threads, now_ns);
 }
 
-/* The first thread has ended unnoticed by an exit(2) of its own, and it was the last: the process ends with the agent's threads. */
+/*
+ * The first thread has ended unnoticed by an exit(2) of its own, and it was the last: the process ends with the agent's
+ * threads.
+ */
 static void look_at_last(const struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;

@@ -26,7 +26,10 @@
 struct sf_sampler_round {
 	/* False: a call in it was left behind (round_call.h). It has been undone, and the sampler's thread ends. */
 	bool (*make)(struct sf_agent *agent, uint64_t now_ns);
-	/* By the thread that stops the profile, which has left a call of the round behind: makes losses of what the round has no samples for. */
+	/*
+	 * By the thread that stops the profile, which has left a call of the round behind: makes losses of what the
+	 * round has no samples for.
+	 */
 	void (*lose)(struct sf_agent *agent);
 };
 extern const struct sf_sampler_round *_Atomic sf_sampler_round;
@@ -37,8 +40,8 @@ extern const struct sf_sampler_round *_Atomic sf_sampler_round;
  */
 bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
 /*
- * Ends the sampler: disarms the clocks, serves or cancels open slots and requests, and closes the
- * accounts of all threads. A call of a round that has not returned within half a second is left behind, with the sampler's thread.
+ * Ends the sampler: disarms the clocks, serves or cancels open slots and requests, and closes the accounts of all
+ * threads. A call of a round that has not returned within half a second is left behind, with the sampler's thread.
  */
 void sf_sampler_stop(struct sf_agent *agent);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or
- * they register themselves (threads/thread_register.c). Each thread has an entry (threads/thread_entries.h) for the signal handler,
+ * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or they register
+ * themselves (threads/thread_register.c). Each thread has an entry (threads/thread_entries.h) for the signal handler,
  * and an entry here for ordinary code.
  *
  * The sampler's thread owns the list. The sampler must not wait for a lock that a held thread may own. So

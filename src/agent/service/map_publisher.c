@@ -264,8 +264,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /*
- * Events of a runtime come in no steady stream that would meet its code as soon as it is there: where they are sampled, the map is
- * out of date until there is a runtime.
+ * Events of a runtime come in no steady stream that would meet its code as soon as it is there: where they are sampled,
+ * the map is out of date until there is a runtime.
  */
 static bool is_stale(const struct sf_service *service)
 {

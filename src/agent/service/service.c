@@ -78,7 +78,10 @@ static uint64_t turn(struct sf_service *service, uint64_t now_ns)
 	uint64_t want_ns;
 	bool busy;
 
-	/* First: the stream's file gets samples and the descriptions of their frames together, in case the program is killed next. */
+	/*
+	 * First: the stream's file gets samples and the descriptions of their frames together, in case the program is
+	 * killed next.
+	 */
 	busy = sf_runtime_publisher_turn(service, now_ns);
 	sf_stream_writer_drain(service);
 	if (atomic_exchange(&service->flushed, asked) != asked)

@@ -53,8 +53,8 @@ void sf_service_wait_for_tables(uint64_t timeout_ns);
 bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err);
 
 /*
- * In a forked child, or after a return that failed, where there is no service thread: closes the parent's descriptors, and does not touch
- * the parent's memory.
+ * In a forked child, or after a return that failed, where there is no service thread: closes the parent's descriptors,
+ * and does not touch the parent's memory.
  */
 void sf_service_forget(void);
 

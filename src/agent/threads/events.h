@@ -27,7 +27,10 @@ struct sf_agent_event_label {
 /* Fills *ret; called at once, on the same thread. It takes no lock and allocates nothing. */
 typedef void sf_agent_describe_fn(const void *arg, struct sf_agent_event_label *ret);
 
-/* An event has happened on the calling thread. Any thread of the program, not in a signal handler; takes no lock, allocates nothing. */
+/*
+ * An event has happened on the calling thread. Any thread of the program, not in a signal handler; takes no lock,
+ * allocates nothing.
+ */
 void sf_agent_event(uint64_t amount, sf_agent_describe_fn *describe, const void *arg);
 
 /*

@@ -297,7 +297,10 @@ static void disarm(struct sf_thread_entry *entry, int32_t tid)
 	sf_agent_clock_disarm(entry);
 }
 
-/* The first look at a page, and the first change of one, is a page fault: a thread that has said nothing of itself needs no entry. */
+/*
+ * The first look at a page, and the first change of one, is a page fault: a thread that has said nothing of itself
+ * needs no entry.
+ */
 SF_CHILD_CODE void sf_agent_thread_table_forked(void)
 {
 	struct sf_thread_entry *entries = atomic_load(&all_entries);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads the BPF program by bpftool's light skeleton, and reads what it writes. The light skeleton is a list of system calls that the
- * kernel executes itself: it takes some milliseconds and no library, where libbpf takes a tenth of a second to read the kernel's types
- * (docs/decisions/light-skeleton.md).
+ * Loads the BPF program by bpftool's light skeleton, and reads what it writes. The light skeleton is a list of system
+ * calls that the kernel executes itself: it takes some milliseconds and no library, where libbpf takes a tenth of a
+ * second to read the kernel's types (docs/decisions/light-skeleton.md).
  */
 #include "capture/bpf/iterator.h"
 

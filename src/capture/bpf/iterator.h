@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's walk over threads, with the BPF program of threads.bpf.c. Nothing is stopped or woken, and the kernel reads no memory of a
- * process.
+ * The kernel's walk over threads, with the BPF program of threads.bpf.c. Nothing is stopped or woken, and the kernel
+ * reads no memory of a process.
  *
- * Needs Linux 5.18, the kernel's description of its types (BTF), CAP_BPF and CAP_PERFMON. Where the program was built without it, or on
- * another architecture than x86-64, sf_bpf_load() says so.
+ * Needs Linux 5.18, the kernel's description of its types (BTF), CAP_BPF and CAP_PERFMON. Where the program was built
+ * without it, or on another architecture than x86-64, sf_bpf_load() says so.
  */
 #ifndef SF_CAPTURE_BPF_ITERATOR_H
 #define SF_CAPTURE_BPF_ITERATOR_H
@@ -24,8 +24,8 @@ struct sf_bpf_rows {
 bool sf_bpf_is_built(void);
 
 /*
- * A descriptor of the program, which is loaded once: that takes milliseconds. The caller closes it. Below 0: it cannot be had here, and
- * err says why and what would help.
+ * A descriptor of the program, which is loaded once: that takes milliseconds. The caller closes it. Below 0: it cannot
+ * be had here, and err says why and what would help.
  */
 int sf_bpf_load(struct sf_error *err);
 

@@ -2,11 +2,11 @@
 /*
  * The BPF program. The kernel calls look() for each thread that a task iterator visits, and look() writes a row (row.h).
  *
- * It reads fields of struct task_struct, and the registers that the thread saved when it entered the kernel. It reads no memory of a
- * process, changes nothing, and waits for nothing.
+ * It reads fields of struct task_struct, and the registers that the thread saved when it entered the kernel. It reads
+ * no memory of a process, changes nothing, and waits for nothing.
  *
- * The structs below have only the fields that are used. The kernel finds where they lie when it loads the program, from its description of
- * its own types (BTF).
+ * The structs below have only the fields that are used. The kernel finds where they lie when it loads the program, from
+ * its description of its own types (BTF).
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -84,12 +84,14 @@ static unsigned long times_left(const struct task_struct *task)
 }
 
 /*
- * The order of the loads is the proof, and x86-64 keeps it. The kernel counts a switch to a thread a moment before the thread is on the CPU
- * (kernel/sched/core.c: prepare_task_switch()), so a thread that is about to run has its new count, and is on none.
+ * The order of the loads is the proof, and x86-64 keeps it. The kernel counts a switch to a thread a moment before the
+ * thread is on the CPU (kernel/sched/core.c: prepare_task_switch()), so a thread that is about to run has its new
+ * count, and is on none.
  *
- * - A thread that is blocked between two loads that see it on no CPU was not about to run at the second: it is awake before it is counted. If its switch
- *   count is the same later, it has not run since before its registers were read.
- * - Of one that waits for a CPU it is shown by how often it has left one (struct sf_saved): that rises before it is on none again.
+ * - A thread that is blocked between two loads that see it on no CPU was not about to run at the second: it is awake
+ *   before it is counted. If its switch count is the same later, it has not run since before its registers were read.
+ * - Of one that waits for a CPU it is shown by how often it has left one (struct sf_saved): that rises before it is on
+ *   none again.
  */
 static void fill(struct task_struct *task, struct sf_bpf_row *row)
 {

@@ -134,11 +134,12 @@ static bool explains(const struct sf_engine *engine, const struct sf_capture_opt
 }
 
 /*
- * The best engine that works and is not limited, else the best that works. NULL: none works. *first_ret has the reason for which the first engine
- * was passed over. *last_ret has the reason of the last engine outside that does not work, and so needs the least; of all processes it is the first;
- * of an event that one engine alone has, it is this engine.
+ * The best engine that works and is not limited, else the best that works. NULL: none works. *first_ret has the reason
+ * for which the first engine was passed over. *last_ret has the reason of the last engine outside that does not work,
+ * and so needs the least; of all processes it is the first; of an event that one engine alone has, it is this engine.
  */
-static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *first_ret, struct sf_error *last_ret)
+static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *first_ret,
+					   struct sf_error *last_ret)
 {
 	const struct sf_engine *limited = NULL;
 

@@ -14,16 +14,18 @@ extern const struct sf_engine *const sf_engines[];
 const struct sf_engine *sf_engine_by_name(const char *name);
 
 /*
- * The engine for these processes; options->child waits before it runs its program. Returns `named` if it is not NULL and
- * works, else the best that works and is not limited here, else a limited one. NULL and err: none. *passed has the reason for which a better engine
- * does not work here, and what would help; without a text: there is none, or one was named.
+ * The engine for these processes; options->child waits before it runs its program. Returns `named` if it is not NULL
+ * and works, else the best that works and is not limited here, else a limited one. NULL and err: none. *passed has the
+ * reason for which a better engine does not work here, and what would help; without a text: there is none, or one was
+ * named.
  */
 const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
 					 struct sf_error *passed, struct sf_error *err);
 
 /*
- * The engine that dumps this process: `named`; or, if that is NULL, the first one that holds no thread that does not run. Where none of
- * these can, *passed has the reason, and the engine is the first that can. NULL: none can, and err has the reason of the best one.
+ * The engine that dumps this process: `named`; or, if that is NULL, the first one that holds no thread that does not
+ * run. Where none of these can, *passed has the reason, and the engine is the first that can. NULL: none can, and err
+ * has the reason of the best one.
  */
 const struct sf_engine *sf_engine_for_dump(const struct sf_engine *named, int32_t pid, struct sf_error *passed,
 					   struct sf_error *err);

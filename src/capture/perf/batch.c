@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the samples out of the rings, in batches, and hands each one on with its share of the CPU time that the kernel has counted for its thread
- * (shares.c). So the samples of a thread add up to the kernel's count, whether
- * a clock was late, was throttled, or found no room in a ring.
+ * Takes the samples out of the rings, in batches, and hands each one on with its share of the CPU time that the kernel
+ * has counted for its thread (shares.c). So the samples of a thread add up to the kernel's count, whether a clock was
+ * late, was throttled, or found no room in a ring.
  */
 #include "capture/perf/perf.h"
 

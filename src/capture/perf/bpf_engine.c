@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bpf engine: the kernel says what it has saved of threads that are on no CPU (source.h), and so no thread is held for its
- * registers. `record` is that of the perf engine, which does the same where it can; this one can. `dump` holds only threads that are on a CPU.
+ * The bpf engine: the kernel says what it has saved of threads that are on no CPU (source.h), and so no thread is held
+ * for its registers. `record` is that of the perf engine, which does the same where it can; this one can. `dump` holds
+ * only threads that are on a CPU.
  */
 #include <unistd.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The limit of the engine's own cost (--max-cost; capture/ptrace/overhead_limit.h). The kernel samples at the rate that was asked
- * for. Where walking all of these samples would cost more than the limit allows, a part of them is passed over, chosen at random. A sample that is passed over costs a few
- * nanoseconds. The CPU time of its thread goes to the thread's next sample.
+ * The limit of the engine's own cost (--max-cost; capture/ptrace/overhead_limit.h). The kernel samples at the rate that
+ * was asked for. Where walking all of these samples would cost more than the limit allows, a part of them is passed
+ * over, chosen at random. A sample that is passed over costs a few nanoseconds. The CPU time of its thread goes to the
+ * thread's next sample.
  *
  * The debt of the overhead limit is the sum of what was spent above the limit. The larger the debt, the smaller the part
  * that is walked. So the part settles where the cost is what the limit allows.

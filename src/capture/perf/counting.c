@@ -108,7 +108,10 @@ static void tell_missing(struct sf_perf *perf, uint64_t missing)
 	struct sf_weight no_room = { .amount = counting->no_room < missing ? counting->no_room : missing };
 	struct sf_weight rest = { .amount = missing - no_room.amount };
 
-	no_room.ticks = counting->no_room ? (uint32_t)((unsigned __int128)counting->n_no_room * no_room.amount / counting->no_room) : 0;
+	no_room.ticks =
+		counting->no_room
+			? (uint32_t)((unsigned __int128)counting->n_no_room * no_room.amount / counting->no_room)
+			: 0;
 	sf_relay_loss(perf->base.relay, NULL, SF_LOSS_RING_FULL, &no_room);
 	sf_relay_loss(perf->base.relay, NULL, SF_LOSS_REST, &rest);
 }

@@ -27,8 +27,8 @@ struct sf_perf_named_event {
 bool sf_perf_event_parse(const char *text, struct sf_perf_named_event *ret, struct sf_error *err);
 
 /*
- * Whether the kernel has the event on this machine, and counts it for this user, who may look into the kernel or not (`kernel`). Finds the number
- * of a tracepoint. If not, err says why, and what to do.
+ * Whether the kernel has the event on this machine, and counts it for this user, who may look into the kernel or not
+ * (`kernel`). Finds the number of a tracepoint. If not, err says why, and what to do.
  */
 bool sf_perf_event_find(struct sf_perf_named_event *event, bool kernel, struct sf_error *err);
 

@@ -5,12 +5,13 @@
  * A thread that starts inherits its parent's events, so it is sampled from its first instruction on. A descriptor is only
  * needed for threads that are there at the start.
  *
- * The kernel fixes the size of the stack copy when an event is opened. A record takes that room in the ring, whatever of it is used. Events
- * are opened with copies so long that a ring holds the samples of half a second. Where copies turn
- * out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
+ * The kernel fixes the size of the stack copy when an event is opened. A record takes that room in the ring, whatever
+ * of it is used. Events are opened with copies so long that a ring holds the samples of half a second. Where copies
+ * turn out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
  *
- * The kernel keeps to the period of a clock: to change it would start the present one anew. So that a program cannot be in step with its samples, the
- * period of each CPU is drawn at random: it differs from the one that is set by a sixty-fourth to a thirty-second.
+ * The kernel keeps to the period of a clock: to change it would start the present one anew. So that a program cannot be
+ * in step with its samples, the period of each CPU is drawn at random: it differs from the one that is set by a
+ * sixty-fourth to a thirty-second.
  */
 #ifndef SF_CAPTURE_PERF_EVENTS_H
 #define SF_CAPTURE_PERF_EVENTS_H
@@ -54,8 +55,8 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 void sf_perf_events_close(struct sf_perf_events *events);
 
 /*
- * Opens the events of all threads of these processes, until no new thread appears; or, with `all`, those of the CPUs. False: none could be opened.
- * Threads that end meanwhile are no error.
+ * Opens the events of all threads of these processes, until no new thread appears; or, with `all`, those of the CPUs.
+ * False: none could be opened. Threads that end meanwhile are no error.
  */
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
@@ -71,7 +72,10 @@ void sf_perf_events_end(struct sf_perf_events *events);
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
 
-/* Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some microseconds, are not counted. */
+/*
+ * Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some
+ * microseconds, are not counted.
+ */
 bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const int32_t *pids, size_t n, struct sf_error *err);
 
 /* How many there were of the event, of all that is or was open. */

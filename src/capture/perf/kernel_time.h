@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time in the kernel, where the events may not sample it: what the kernel has counted for a thread beyond its samples of user mode.
+ * CPU time in the kernel, where the events may not sample it: what the kernel has counted for a thread beyond its
+ * samples of user mode.
  *
- * A thread that has such time is sought: in each period it is held once, as by ptrace, if it runs. A thread that stands at the end of a system call was in that call. Its sample stands
- * for the CPU time since the thread's last hold, as far as there is time beyond the samples of user mode. A thread that stands amid its own code was there, or in a page
- * fault or an interrupt that came there. Its sample stands for time that system calls have left over. Where threads may not be held, the time is the loss `kernel`.
+ * A thread that has such time is sought: in each period it is held once, as by ptrace, if it runs. A thread that stands
+ * at the end of a system call was in that call. Its sample stands for the CPU time since the thread's last hold, as far
+ * as there is time beyond the samples of user mode. A thread that stands amid its own code was there, or in a page
+ * fault or an interrupt that came there. Its sample stands for time that system calls have left over. Where threads may
+ * not be held, the time is the loss `kernel`.
  *
  * For the holding thread.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at threads of whose sleeps the kernel does not tell: those that are due, and those that are passed over until one of them has run. */
+/*
+ * Looks at threads of whose sleeps the kernel does not tell: those that are due, and those that are passed over until
+ * one of them has run.
+ */
 #include "capture/perf/perf.h"
 
 #define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */

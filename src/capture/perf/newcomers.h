@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes without a sample yet, where the whole machine is watched: the parent and the program of each, from perf's records.
- * A process may end before it is looked at; then the records are the only source. An entry is kept until the first sample, or until
- * the process has ended.
+ * Processes without a sample yet, where the whole machine is watched: the parent and the program of each, from perf's
+ * records. A process may end before it is looked at; then the records are the only source. An entry is kept until the
+ * first sample, or until the process has ended.
  */
 #ifndef SF_CAPTURE_PERF_NEWCOMERS_H
 #define SF_CAPTURE_PERF_NEWCOMERS_H

@@ -125,7 +125,8 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 
 /* To add one: a function above, and its place here, in the order of what matters most. */
 static note_fn *const notes[] = {
-	lost_records, over_budget, dropped_names, no_kernel, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
+	lost_records, over_budget, dropped_names, no_kernel, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings,
+	gave_up_wakings, paused_sleeps, part_of_sleeps,
 };
 
 bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many events there are for one sample. Rare events have a sample each. Where so many come that samples would be too many, there is one for
- * each N-th, and N becomes smaller again when they are rare again. Between two changes N is the same for all threads, so a sample stands for exactly N
- * events.
+ * How many events there are for one sample. Rare events have a sample each. Where so many come that samples would be
+ * too many, there is one for each N-th, and N becomes smaller again when they are rare again. Between two changes N is
+ * the same for all threads, so a sample stands for exactly N events.
  *
  * A change costs some system calls for each thread and CPU. So the number falls only after a while, which is longer each time.
  *

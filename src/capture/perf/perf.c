@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The perf engine: the kernel samples running threads by perf events, with their registers and a copy of their stack. No thread
- * is held, stopped or woken for that. A thread is held only if the kernel's copies of its stack have turned out to be too little
- * (sf_thread_needs_longer_copies). Threads that sleep are read where they sleep, with the registers that BPF shows where it is allowed,
- * else by the means of the ptrace engine.
+ * The perf engine: the kernel samples running threads by perf events, with their registers and a copy of their stack.
+ * No thread is held, stopped or woken for that. A thread is held only if the kernel's copies of its stack have turned
+ * out to be too little (sf_thread_needs_longer_copies). Threads that sleep are read where they sleep, with the
+ * registers that BPF shows where it is allowed, else by the means of the ptrace engine.
  *
  * Samples are taken out of the rings in batches (batch.c). After each batch the processes and threads are looked for, and the
  * sleeping threads that are due are sampled.
@@ -134,8 +134,8 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 }
 
 /*
- * The events are opened before a child runs its program: so every thread and process that it starts has them. Those of a process
- * that runs already count from run() on: what was sampled while its tables are made would find no room.
+ * The events are opened before a child runs its program: so every thread and process that it starts has them. Those of
+ * a process that runs already count from run() on: what was sampled while its tables are made would find no room.
  */
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret, struct sf_error *err)
 {
@@ -208,8 +208,9 @@ static bool is_to_scan(const struct sf_perf *perf, uint64_t now_ns)
 }
 
 /*
- * After the end of some, others live, and are looked at when their time comes. At the end of a process whose children's CPU time is compared with what
- * was seen of them, all children that have ended are to be known, and at the end of the recording all that has ended.
+ * After the end of some, others live, and are looked at when their time comes. At the end of a process whose children's
+ * CPU time is compared with what was seen of them, all children that have ended are to be known, and at the end of the
+ * recording all that has ended.
  */
 static bool some_go_on(const struct sf_perf *perf)
 {
@@ -219,8 +220,9 @@ static bool some_go_on(const struct sf_perf *perf)
 }
 
 /*
- * When a record says that something has ended, and now and then. The last records of a process that is found to have ended may be in the rings:
- * of its samples, and of others that it has started. It is ended when they are read. False: all are gone.
+ * When a record says that something has ended, and now and then. The last records of a process that is found to have
+ * ended may be in the rings: of its samples, and of others that it has started. It is ended when they are read. False:
+ * all are gone.
  */
 static bool scan(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -247,7 +249,8 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 {
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
-	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
+	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks,
+						       (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
 
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
 }

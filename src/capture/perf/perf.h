@@ -62,11 +62,15 @@ void sf_perf_look_at_due(struct sf_perf *perf, uint64_t now_ns);
 /* Says in the summary what the recording lacks. False: the sink has failed. */
 bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err);
 
-/* Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this one included. */
+/*
+ * Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this
+ * one included.
+ */
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 
 /* The same at an event, with a weight of its own. False: the walks are so far behind that the relay has no room. */
-bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight);
+bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+			const struct sf_weight *weight);
 
 /* A sample of a thread that sleeps, or has slept until time_ns. Its record has registers. */
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
@@ -77,12 +81,15 @@ struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct s
 /* The same. Where it is new, and `meets`, it is met. NULL: it is not known. */
 struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
 
-/* The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of CPU time. */
+/*
+ * The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of
+ * CPU time.
+ */
 void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns);
 
 /*
- * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU time that the kernel has counted for its
- * thread. Returns how many there were.
+ * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU
+ * time that the kernel has counted for its thread. Returns how many there were.
  */
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns);
 

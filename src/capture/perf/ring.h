@@ -41,7 +41,10 @@ void sf_perf_ring_rewind(struct sf_perf_ring *ring);
 const struct perf_event_header *sf_perf_ring_peek(struct sf_perf_ring *ring);
 void sf_perf_ring_take(struct sf_perf_ring *ring);
 
-/* The record of this batch that lay at ring->next when it was read; valid until the next call for this ring. NULL: there is none. */
+/*
+ * The record of this batch that lay at ring->next when it was read; valid until the next call for this ring. NULL:
+ * there is none.
+ */
 const struct perf_event_header *sf_perf_ring_again(struct sf_perf_ring *ring, uint64_t place);
 
 /* Ends the batch: its room is the kernel's again. */

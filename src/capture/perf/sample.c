@@ -39,8 +39,8 @@ static bool fill_hole(struct sf_perf *perf, struct sf_thread *thread, const stru
 }
 
 /*
- * A thread that ends, or that runs another program, is in the kernel when its user memory is taken from it. It has no stack there any more,
- * and the kernel's frames are all that there are. The record of the new program follows.
+ * A thread that ends, or that runs another program, is in the kernel when its user memory is taken from it. It has no
+ * stack there any more, and the kernel's frames are all that there are. The record of the new program follows.
  */
 static bool has_left_user(const struct sf_thread *thread, const struct sf_perf_record *record)
 {
@@ -85,8 +85,8 @@ static void add_left(const struct sf_perf_left *left, struct sf_stack_copy *ret)
 	ret->n_others = 1;
 }
 
-static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct parts *parts,
-		      struct sf_stack_copy *ret)
+static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+		      const struct parts *parts, struct sf_stack_copy *ret)
 {
 	const uint32_t size = parts->size;
 	bool hole;
@@ -118,14 +118,16 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 /* In a wait for another thread or for the outside, the kernel's own frames say no more than the name of the system call. */
 static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_perf_wait *wait)
 {
-	return wait->cause != SF_CAUSE_NONE || wait->syscall == SF_SYSCALL_UNTOLD || thread->exec_ns || has_left_user(thread, record);
+	return wait->cause != SF_CAUSE_NONE || wait->syscall == SF_SYSCALL_UNTOLD || thread->exec_ns ||
+	       has_left_user(thread, record);
 }
 
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight)
 {
 	/* All of the copy: where threads sleep their stacks differ, and what the last one needed says little. */
-	const struct parts parts = parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_chain : 0);
+	const struct parts parts =
+		parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_chain : 0);
 	struct sf_stack_copy *copy = sf_relay_reserve_waiting(perf->base.relay, room_for(&parts));
 
 	fill_copy(perf, thread, record, &parts, copy);
@@ -140,7 +142,8 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 }
 
 /* A sample that cannot be walked is a loss. */
-static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
+static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+		      const struct sf_weight *weight)
 {
 	if (record->regs || (record->n_chain && !record->is_32_bit))
 		return true;
@@ -149,8 +152,8 @@ static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const stru
 }
 
 /* A running thread. */
-static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct parts *parts, bool is_only,
-		 const struct sf_weight *weight, struct sf_stack_copy *copy)
+static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+		 const struct parts *parts, bool is_only, const struct sf_weight *weight, struct sf_stack_copy *copy)
 {
 	fill_copy(perf, thread, record, parts, copy);
 	copy->is_only = is_only;
@@ -170,7 +173,8 @@ void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const s
 }
 
 /* All of the copy: where events happen the stacks differ, and each may be the only one of its place. */
-bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
+bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+			const struct sf_weight *weight)
 {
 	const struct parts parts = parts_of(perf, record, record->stack_size, record->n_chain);
 	struct sf_stack_copy *copy;

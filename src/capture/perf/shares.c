@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first pass over a batch (batch.c): meets new processes and threads, counts each thread's samples, and finds for how much CPU time they are to stand.
+ * The first pass over a batch (batch.c): meets new processes and threads, counts each thread's samples, and finds for
+ * how much CPU time they are to stand.
  */
 #include "capture/perf/perf.h"
 
@@ -55,12 +56,14 @@ static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 }
 
 /*
- * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is walked stands for
- * those that are not (begin_account). With a filter only those of its processes count, and of an event all samples count: so each thread is met.
+ * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is
+ * walked stands for those that are not (begin_account). With a filter only those of its processes count, and of an
+ * event all samples count: so each thread is met.
  */
 static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_record *record)
 {
-	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || perf->counting.on || sf_perf_budget_has_room(&perf->budget, record->time_ns))
+	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || perf->counting.on ||
+	    sf_perf_budget_has_room(&perf->budget, record->time_ns))
 		return false;
 	perf->budget.n_samples++;
 	perf->budget.n_over++;
@@ -68,8 +71,8 @@ static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_reco
 }
 
 /*
- * Whether the first sample of a thread is walked though the budget has no room for it: CPU time of a thread that ends without a sample is
- * a loss.
+ * Whether the first sample of a thread is walked though the budget has no room for it: CPU time of a thread that ends
+ * without a sample is a loss.
  */
 static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
 {
@@ -80,15 +83,19 @@ static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
 	return true;
 }
 
-/* For which samples stand where threads come into sight by them: their periods, and those of the samples that are passed over. */
+/*
+ * For which samples stand where threads come into sight by them: their periods, and those of the samples that are
+ * passed over.
+ */
 static uint64_t share_ns(const struct sf_perf *perf, uint64_t periods_ns)
 {
 	return (uint64_t)((unsigned __int128)periods_ns * SF_PERF_ALL / perf->budget.part);
 }
 
 /*
- * A thread that has ended is on its CPU for a moment more, when the kernel has taken its ids away: they are -1 (perf_event_pid_type() in the kernel's
- * kernel/events/core.c). Nothing says whose time that is. Where all of the machine is not watched by samples, it is in an account.
+ * A thread that has ended is on its CPU for a moment more, when the kernel has taken its ids away: they are -1
+ * (perf_event_pid_type() in the kernel's kernel/events/core.c). Nothing says whose time that is. Where all of the
+ * machine is not watched by samples, it is in an account.
  */
 static void lose_sample(struct sf_perf *perf, const struct sf_perf_record *record)
 {
@@ -208,7 +215,10 @@ static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64
 	}
 }
 
-/* Of all that runs, a child concerns only if its parent does, and the record of the parent's start may be in the ring of another CPU. */
+/*
+ * Of all that runs, a child concerns only if its parent does, and the record of the parent's start may be in the ring
+ * of another CPU.
+ */
 static void meet_children(struct sf_perf *perf, uint64_t now_ns)
 {
 	const struct sf_watch *watch = &perf->base.watch;

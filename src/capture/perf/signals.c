@@ -82,7 +82,8 @@ void sf_perf_signals_take(struct sf_perf_signals *signals, const struct sf_perf_
 	struct sf_perf_left *left = find_thread(signals, record);
 	struct sf_regs regs;
 
-	if (record->type != PERF_RECORD_SAMPLE || !record->regs || record->pid <= 0 || !signals->left || (left && has_words(record, left)))
+	if (record->type != PERF_RECORD_SAMPLE || !record->regs || record->pid <= 0 || !signals->left ||
+	    (left && has_words(record, left)))
 		return;
 	if (!left)
 		left = find_oldest(signals);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of the stacks that threads leave for an alternate one. In a signal handler with a stack of its own the kernel's copy of a sample has that
- * stack only. So the tracepoint signal_deliver copies the stack of a thread each time that such a handler is about to be called. While the
- * handler runs, the stack that was left does not change, and the thread's samples get it as their second stack.
+ * Copies of the stacks that threads leave for an alternate one. In a signal handler with a stack of its own the
+ * kernel's copy of a sample has that stack only. So the tracepoint signal_deliver copies the stack of a thread each
+ * time that such a handler is about to be called. While the handler runs, the stack that was left does not change, and
+ * the thread's samples get it as their second stack.
  *
- * Only with `all`: elsewhere such threads are held (perf.h). It needs tracefs, as root has it; where that is missing, such stacks end with `other-stack`.
+ * Only with `all`: elsewhere such threads are held (perf.h). It needs tracefs, as root has it; where that is missing,
+ * such stacks end with `other-stack`.
  */
 #ifndef SF_CAPTURE_PERF_SIGNALS_H
 #define SF_CAPTURE_PERF_SIGNALS_H
@@ -38,8 +40,8 @@ void sf_perf_signals_close(struct sf_perf_signals *signals);
 void sf_perf_signals_take(struct sf_perf_signals *signals, const struct sf_perf_record *record);
 
 /*
- * The stack that the thread of a sample has left, valid until the next call of sf_perf_signals_take(). NULL: there is none, or the sample's own copy has it, or
- * has no words that say where the thread was interrupted.
+ * The stack that the thread of a sample has left, valid until the next call of sf_perf_signals_take(). NULL: there is
+ * none, or the sample's own copy has it, or has no words that say where the thread was interrupted.
  */
 const struct sf_perf_left *sf_perf_signals_find(const struct sf_perf_signals *signals, const struct sf_perf_record *record);
 

@@ -42,10 +42,12 @@ static bool measure(struct sf_thread *thread, uint64_t now_ns)
 }
 
 /*
- * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Where its end was not told the time contains a wait for a
- * CPU. The thread's counts say how long it slept in all, so what is longer than that is cut.
+ * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Where its end was not
+ * told the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer than
+ * that is cut.
  */
-static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns, bool told, uint64_t now_ns)
+static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
+			     bool told, uint64_t now_ns)
 {
 	uint64_t ns = new_ns + before_ns;
 	int64_t more_ns;
@@ -79,8 +81,8 @@ static void learn_size(struct sf_perf *perf, struct sf_thread *thread)
 }
 
 /*
- * Chooses by chance, in proportion to the length: the samples that are taken stand for those that are not. *all_ret: one of this length always has room. It
- * stands for itself then.
+ * Chooses by chance, in proportion to the length: the samples that are taken stand for those that are not. *all_ret:
+ * one of this length always has room. It stands for itself then.
  */
 static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_ns, bool *all_ret)
 {
@@ -88,7 +90,9 @@ static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_n
 	bool fine;
 
 	if (sleeps->all_from_ns)
-		budget.part = ns >= sleeps->all_from_ns ? SF_PERF_ALL : (uint64_t)((unsigned __int128)SF_PERF_ALL * ns / sleeps->all_from_ns);
+		budget.part = ns >= sleeps->all_from_ns
+				      ? SF_PERF_ALL
+				      : (uint64_t)((unsigned __int128)SF_PERF_ALL * ns / sleeps->all_from_ns);
 	*all_ret = budget.part == SF_PERF_ALL;
 	fine = sf_perf_budget_has_room(&budget, time_ns);
 	sleeps->n_wanted++;
@@ -144,7 +148,8 @@ static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t en
 }
 
 /* A sleep that is long enough. */
-static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told, uint64_t now_ns)
+static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+			uint64_t now_ns)
 {
 	if (send(perf, thread, length_ns, end_ns, told, now_ns))
 		tell_waker(perf, thread);
@@ -152,7 +157,8 @@ static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t
 		put_off(thread, &thread->over_ns, length_ns);
 }
 
-static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told, uint64_t now_ns)
+static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+			 uint64_t now_ns)
 {
 	put_off(thread, &thread->short_ns, length_ns);
 	if (thread->short_ns < perf->sleeps.min_ns)
@@ -202,7 +208,10 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
 	thread->sleep.batch = perf->sleeps.n_batch;
 }
 
-/* Of a thread with a deep stack, or with several, the kernel's copies are not enough. It is also held for its samples, and each hold is a sleep. */
+/*
+ * Of a thread with a deep stack, or with several, the kernel's copies are not enough. It is also held for its samples,
+ * and each hold is a sleep.
+ */
 static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK ||
@@ -211,8 +220,8 @@ static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *
 }
 
 /*
- * A thread that goes to sleep, and of whose stack not enough is known, is looked at. While longer copies take the place of shorter ones each switch is told twice:
- * both stacks, and then both records of leaving.
+ * A thread that goes to sleep, and of whose stack not enough is known, is looked at. While longer copies take the place
+ * of shorter ones each switch is told twice: both stacks, and then both records of leaving.
  */
 static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
@@ -256,7 +265,10 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 	}
 }
 
-/* In an interrupt the thread that is interrupted has nothing to do with it: TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ of common_flags. */
+/*
+ * In an interrupt the thread that is interrupted has nothing to do with it: TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ
+ * of common_flags.
+ */
 #define FLAGS_OFFSET 2
 #define IN_INTERRUPT 0x18
 
@@ -334,7 +346,8 @@ static bool is_long(const struct sf_perf *perf, const struct sf_thread *thread)
 /* The rings' room is the kernel's again after the batch. */
 static void keep(struct sf_perf_sleeps *sleeps, struct sf_thread *thread)
 {
-	const struct perf_event_header *header = sf_perf_ring_again(&sleeps->switches.rings[thread->sleep.ring], thread->sleep.place);
+	const struct perf_event_header *header =
+		sf_perf_ring_again(&sleeps->switches.rings[thread->sleep.ring], thread->sleep.place);
 
 	const struct sf_perf_kept_sleep kept = { .tid = thread->task.tid, .n_bytes = header ? header->size : 0 };
 
@@ -395,7 +408,10 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 		sf_perf_events_end(&sleeps->wakings);
 }
 
-/* The wakings after the switches: what has woken a thread that is on its CPU again is among them, also if this thread stood in between. */
+/*
+ * The wakings after the switches: what has woken a thread that is on its CPU again is among them, also if this thread
+ * stood in between.
+ */
 uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 {
 	uint64_t n_bytes;

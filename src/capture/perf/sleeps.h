@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sleeps of threads, as the kernel tells of them: a sample with the stack when a thread leaves its CPU, a record when it leaves it
- * or gets one, and, where the tracepoints sched_waking and sched_wakeup may be read, records of who wakes it and of when it was ready to run.
+ * The sleeps of threads, as the kernel tells of them: a sample with the stack when a thread leaves its CPU, a record
+ * when it leaves it or gets one, and, where the tracepoints sched_waking and sched_wakeup may be read, records of who
+ * wakes it and of when it was ready to run.
  *
- * A sleep that lasts for `min_ns` has a sample of its own, with its exact length: from when the thread left its CPU until it was ready to run. Where that is
- * not told, until it was on a CPU again, but all sleeps together are no longer than the kernel's counts leave room for. Of shorter sleeps, one for each
- * `min_ns` of their sum has a sample, which stands for that sum. A sleep that goes on at the end of a batch has its sample then,
- * and its further time is added by the looks at sleeping threads (capture/ptrace/). A thread of which nothing was told yet, since it has slept since before
- * the recording, or since a record was lost, is looked at as without all this.
+ * A sleep that lasts for `min_ns` has a sample of its own, with its exact length: from when the thread left its CPU
+ * until it was ready to run. Where that is not told, until it was on a CPU again, but all sleeps together are no longer
+ * than the kernel's counts leave room for. Of shorter sleeps, one for each `min_ns` of their sum has a sample, which
+ * stands for that sum. A sleep that goes on at the end of a batch has its sample then, and its further time is added by
+ * the looks at sleeping threads (capture/ptrace/). A thread of which nothing was told yet, since it has slept since
+ * before the recording, or since a record was lost, is looked at as without all this.
  *
- * Walking the stacks of sleeps may take half of the limit (--max-cost). Where more sleeps end than that allows for, a part of them is passed over, the shorter
- * the more likely, and the thread's next sample that might have been passed over stands for them, too.
+ * Walking the stacks of sleeps may take half of the limit (--max-cost). Where more sleeps end than that allows for, a
+ * part of them is passed over, the shorter the more likely, and the thread's next sample that might have been passed
+ * over stands for them, too.
  *
  * Every switch is copied by the kernel, whatever its length will be. Where the copies would cost more than the limit
- * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile. All threads of the machine wake others. Where that is so often that the
- * records would cost more than half of the limit, it is not told any more.
+ * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile. All threads of the machine wake
+ * others. Where that is so often that the records would cost more than half of the limit, it is not told any more.
  */
 #ifndef SF_CAPTURE_PERF_SLEEPS_H
 #define SF_CAPTURE_PERF_SLEEPS_H
@@ -83,8 +86,8 @@ void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *re
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns);
 
 /*
- * Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its sample then. False also
- * where the kernel's copy was too short for a sleep that goes on.
+ * Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its
+ * sample then. False also where the kernel's copy was too short for a sleep that goes on.
  */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns);
 /* A look has found the thread asleep, and it has a sample of that. */

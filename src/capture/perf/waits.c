@@ -10,8 +10,8 @@
 enum kind { NOTHING, CALL, FAULT, BLOCK_IO, KERNEL_LOCK, STOP, END };
 
 /*
- * Names, or with `begins` the beginnings of names. Of a system call the rest of the name is the call's. The first line that fits counts.
- * To add one: add a line, and a chain to tests/unit/test_perf_waits.c.
+ * Names, or with `begins` the beginnings of names. Of a system call the rest of the name is the call's. The first line
+ * that fits counts. To add one: add a line, and a chain to tests/unit/test_perf_waits.c.
  */
 static const struct {
 	const char *name;

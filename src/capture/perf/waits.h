@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cause of a wait, by the kernel's frames of a thread that leaves its CPU: the
- * system call or the page fault that the thread is in, and the thing that it needs there. The outermost frames name the call, since each call has a function of its own (`__x64_sys_futex`); where the compiler made
- * a jump of that function's last call, the function that it jumped to stands there (`ksys_read`). Inner frames say that it waits for a
- * device or for a lock of the kernel.
+ * The cause of a wait, by the kernel's frames of a thread that leaves its CPU: the system call or the page fault that
+ * the thread is in, and the thing that it needs there. The outermost frames name the call, since each call has a
+ * function of its own (`__x64_sys_futex`); where the compiler made a jump of that function's last call, the function
+ * that it jumped to stands there (`ksys_read`). Inner frames say that it waits for a device or for a lock of the
+ * kernel.
  *
  * Only functions that say something are kept of the kernel's list. Without that list nothing is known of any frame.
  */

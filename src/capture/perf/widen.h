@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads and processes that end within a period of CPU time. A thread's event counts from the thread's beginning, so such a thread has no sample. Where
- * much of the CPU time is theirs, the events of the threads are replaced by one for each CPU, which counts whatever runs there: each moment is as likely to
- * be sampled as another one. Samples of processes that are not watched are dropped.
+ * Threads and processes that end within a period of CPU time. A thread's event counts from the thread's beginning, so
+ * such a thread has no sample. Where much of the CPU time is theirs, the events of the threads are replaced by one for
+ * each CPU, which counts whatever runs there: each moment is as likely to be sampled as another one. Samples of
+ * processes that are not watched are dropped.
  *
  * Owned by the holding thread.
  */

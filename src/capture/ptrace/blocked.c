@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples threads that sleep. As long as a thread sleeps on, its last sample stands for it. Else its stack is read
- * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is
- * stopped amid its own code: once for each sleep, and never in a system call that would not continue afterwards. Where the capture has a
- * source of saved registers none is interrupted.
+ * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it
+ * is stopped amid its own code: once for each sleep, and never in a system call that would not continue afterwards.
+ * Where the capture has a source of saved registers none is interrupted.
  */
 #include <string.h>
 

@@ -37,7 +37,10 @@ static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf
 	return sf_held_in_job_stop(held) ? SF_STATE_STOPPED : sf_ptrace_state_asleep(thread);
 }
 
-/* Of a hold that looked for CPU time in the kernel. False: it gives no sample, and how long it took is added to the next one. */
+/*
+ * Of a hold that looked for CPU time in the kernel. False: it gives no sample, and how long it took is added to the
+ * next one.
+ */
 static bool take_kernel_time(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held, bool on_cpu,
 			     uint64_t *hold_ns, struct sf_weight *ret)
 {

@@ -13,8 +13,9 @@
  * milliseconds for each thread that was looked at, and two more: holding cannot cost as much. Higher costs occur where
  * the host of a virtual machine has to find memory.
  *
- * Of the share, reading the stacks of sleeping threads may take a quarter. Threads that work for a moment and sleep again have a new
- * stack at each of these samples: without this limit a few hundred of them leave nothing for the samples of what runs.
+ * Of the share, reading the stacks of sleeping threads may take a quarter. Threads that work for a moment and sleep
+ * again have a new stack at each of these samples: without this limit a few hundred of them leave nothing for the
+ * samples of what runs.
  *
  * One per holding thread.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The relay and the records in its ring (relay.h), for relay.c, which writes them, and relay_walker.c, which reads them. To add a record:
- * its type here, a function in relay.c, a case in relay_walker.c.
+ * The relay and the records in its ring (relay.h), for relay.c, which writes them, and relay_walker.c, which reads
+ * them. To add a record: its type here, a function in relay.c, a case in relay_walker.c.
  */
 #ifndef SF_CAPTURE_PTRACE_RELAY_RECORD_H
 #define SF_CAPTURE_PTRACE_RELAY_RECORD_H

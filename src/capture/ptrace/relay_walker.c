@@ -96,8 +96,9 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 }
 
 /*
- * Keeps the score of whether the kernel's copies are enough for the thread. A copy in a page fault of the stack itself lacks a page: one in
- * so many does not count. Of a thread that was held, the kernel's copy would have been enough where it used one stack, and little of it.
+ * Keeps the score of whether the kernel's copies are enough for the thread. A copy in a page fault of the stack itself
+ * lacks a page: one in so many does not count. Of a thread that was held, the kernel's copy would have been enough
+ * where it used one stack, and little of it.
  */
 static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
@@ -152,7 +153,10 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	return !verdict.failed;
 }
 
-/* Of a sleep that the kernel tells of, or of an event. It is the last try, and says nothing of the copies of running threads. */
+/*
+ * Of a sleep that the kernel tells of, or of an event. It is the last try, and says nothing of the copies of running
+ * threads.
+ */
 static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
 	struct sf_thread *thread = record->thread;
@@ -161,7 +165,8 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 	struct sf_verdict verdict;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
-	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns, true, &relay->error);
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns,
+				     true, &relay->error);
 	atomic_store_explicit(&thread->want,
 			      verdict.end == SF_END_COPY ? sf_copy_more(want, record->copy.stack_size)
 							 : sf_copy_next(want, verdict.stack_used),

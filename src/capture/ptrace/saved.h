@@ -26,8 +26,8 @@ struct sf_saved_source {
 	void *arg;
 
 	/*
-	 * The saved registers and counts of a thread; `anew`: read now, and not together with its process's other threads before. False: it is on a CPU, has ended,
-	 * or nothing can be said of it.
+	 * The saved registers and counts of a thread; `anew`: read now, and not together with its process's other
+	 * threads before. False: it is on a CPU, has ended, or nothing can be said of it.
 	 */
 	bool (*get)(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved *ret);
 };
@@ -38,8 +38,8 @@ static inline bool sf_saved_get(const struct sf_saved_source *source, int32_t pi
 }
 
 /*
- * Whether the thread has not run since it was read. One that is blocked is counted before it runs. One that waits for a CPU may have been counted already
- * when it was read: it has not run if it is on no CPU now, and has left none since.
+ * Whether the thread has not run since it was read. One that is blocked is counted before it runs. One that waits for a
+ * CPU may have been counted already when it was read: it has not run if it is on no CPU now, and has left none since.
  */
 bool sf_saved_stood(const struct sf_saved_source *source, const struct sf_saved *saved, uint64_t *switches_ret);
 

@@ -6,7 +6,10 @@
 
 #include "os/process.h"
 
-/* The end of a stack is not known, only that the copy was cut. An address that no copy can reach is taken for one on another stack. */
+/*
+ * The end of a stack is not known, only that the copy was cut. An address that no copy can reach is taken for one on
+ * another stack.
+ */
 #define STACK_BOUND ((uint64_t)SF_COPY_MAX + (64u << 10))
 #define MAX_OTHER (SF_COPY_MAX / 4)  /* bytes of another stack */
 #define BELOW 4352u                  /* of where a lead points to, there is more of its frame (frozen/unwind/step_switch.c) */
@@ -154,11 +157,12 @@ bool sf_saved_stood(const struct sf_saved_source *source, const struct sf_saved 
 		return *switches_ret == saved->switches;
 	}
 	*switches_ret = saved->switches;
-	return sf_saved_get(source, saved->pid, saved->tid, true, &now) && now.switches == saved->switches && now.left_after == saved->left_before;
+	return sf_saved_get(source, saved->pid, saved->tid, true, &now) && now.switches == saved->switches &&
+	       now.left_after == saved->left_before;
 }
 
-enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved, const struct sf_stack_wish *wish,
-				  struct sf_pages *pages, struct sf_stack_copy *ret)
+enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved,
+				  const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
 	bool stood;
 

@@ -82,8 +82,8 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
 			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
 
 /* The same of a thread that was on no CPU when `source` was asked for what the kernel has saved of it. */
-enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved, const struct sf_stack_wish *wish,
-				  struct sf_pages *pages, struct sf_stack_copy *ret);
+enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved,
+				  const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
 
 /* A still that was copied, and what belongs to it while it is walked. */
 struct sf_copied_still {

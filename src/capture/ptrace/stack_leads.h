@@ -29,8 +29,8 @@ struct sf_stack_leads {
 };
 
 /*
- * The size and parts of a copy: bytes of the stack that the thread is on, and leads to others. A plain struct, made from the shared
- * fields. Signal-safe.
+ * The size and parts of a copy: bytes of the stack that the thread is on, and leads to others. A plain struct, made
+ * from the shared fields. Signal-safe.
  */
 struct sf_stack_wish {
 	uint32_t size;
@@ -41,8 +41,8 @@ struct sf_stack_wish {
 struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t size);
 
 /*
- * A walk could not read `unread`, which is in none of the still's windows: finds the word in them that points there, or a little
- * below. False: there is none, or it is known.
+ * A walk could not read `unread`, which is in none of the still's windows: finds the word in them that points there, or
+ * a little below. False: there is none, or it is known.
  */
 bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_still *still, uint64_t unread);
 

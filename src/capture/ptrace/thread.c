@@ -93,8 +93,8 @@ bool sf_thread_was_held(const struct sf_thread *thread)
 }
 
 /*
- * A thread that was interrupted in its sleep is looked at again. If it sleeps in the same place it has gone back to that sleep. On a
- * machine whose CPUs are busy it was put on a CPU more often for that than HOLD_SWITCHES.
+ * A thread that was interrupted in its sleep is looked at again. If it sleeps in the same place it has gone back to
+ * that sleep. On a machine whose CPUs are busy it was put on a CPU more often for that than HOLD_SWITCHES.
  */
 static void see_held(struct sf_thread *thread)
 {
@@ -152,8 +152,8 @@ static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64
 
 /*
  * A thread in a wait that waited for a CPU since it was looked at has woken up, or gave its CPU away, and has computed
- * nothing since. That holds also where the interrupt that began the tick woke it: the kernel serves many timers in one interrupt.
- * Without such a wait, a prompt stop finds it where it was.
+ * nothing since. That holds also where the interrupt that began the tick woke it: the kernel serves many timers in one
+ * interrupt. Without such a wait, a prompt stop finds it where it was.
  */
 static bool is_evidence(const struct sf_thread *thread, bool in_wait, uint64_t stood_ns, uint64_t waited_ns)
 {

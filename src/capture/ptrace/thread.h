@@ -7,9 +7,10 @@
  *   awake_ns + asleep_ns  elapsed time since its last samples, by its state at each look
  *   cpu_ns                CPU time by the kernel's count since its last sample
  *
- * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes the part of awake_ns that was not
- * CPU time. A sample of a sleeping thread takes asleep_ns, without what CPU time is longer than awake_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
- * longer than awake_ns, the rest is taken from asleep_ns, and from awake_ns to come (below zero).
+ * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes the part of awake_ns that
+ * was not CPU time. A sample of a sleeping thread takes asleep_ns, without what CPU time is longer than awake_ns. CPU
+ * time is measured, and being awake is only sampled. So where a sample's CPU time is longer than awake_ns, the rest is
+ * taken from asleep_ns, and from awake_ns to come (below zero).
  *
  * Owned by the holding thread. The walking thread answers by the fields marked "shared".
  */
@@ -119,8 +120,8 @@ void sf_thread_destroy(struct sf_thread *thread);
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 
 /*
- * The short form of a look, for a thread that has been running and sleeping in turns: whether it sleeps, as at its last look. Then
- * its time is counted, and what it ran in between is by its next look. False: it is to be looked at.
+ * The short form of a look, for a thread that has been running and sleeping in turns: whether it sleeps, as at its last
+ * look. Then its time is counted, and what it ran in between is by its next look. False: it is to be looked at.
  */
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
 
@@ -130,7 +131,10 @@ bool sf_thread_was_held(const struct sf_thread *thread);
 /* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
 void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
 
-/* A hold on the same CPU takes 10 us from the request on. One that takes longer than the second had to cross CPUs, or to wait. */
+/*
+ * A hold on the same CPU takes 10 us from the request on. One that takes longer than the second had to cross CPUs, or
+ * to wait.
+ */
 #define SF_PROMPT_NS 10000
 #define SF_ELSEWHERE_NS 25000
 
@@ -144,13 +148,16 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait)
 
 /* CPU time, on top of what the last look has counted. */
 void sf_thread_give_cpu(struct sf_thread *thread, uint64_t cpu_ns);
-/* Adds the CPU time since the last look of a thread that has ended, where the kernel's record of its end has said more (ended_cpu_ns). False: it has not. */
+/*
+ * Adds the CPU time since the last look of a thread that has ended, where the kernel's record of its end has said more
+ * (ended_cpu_ns). False: it has not.
+ */
 bool sf_thread_settle_end(struct sf_thread *thread);
 
 /*
- * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran or waited
- * for a CPU, and asleep for the rest. The state that its last look found counts no longer if it ran since (*ran_ret). False when it is
- * gone; then the accounts are as they were.
+ * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran
+ * or waited for a CPU, and asleep for the rest. The state that its last look found counts no longer if it ran since
+ * (*ran_ret). False when it is gone; then the accounts are as they were.
  */
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret);
 
@@ -161,12 +168,16 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns);
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
 
 /*
- * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a sample of it stands. In a system call that is the CPU time
- * since its last hold, as far as there is time; else what is more than calls have need of. False: no sample.
+ * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a
+ * sample of it stands. In a system call that is the CPU time since its last hold, as far as there is time; else what is
+ * more than calls have need of. False: no sample.
  */
 bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret);
 
-/* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes: as a sample would that takes it. */
+/*
+ * Pays what CPU time is longer than the time awake from the time asleep, as far as that goes: as a sample would that
+ * takes it.
+ */
 void sf_thread_pay(struct sf_thread *thread);
 
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
@@ -184,8 +195,8 @@ static inline struct sf_stack_wish sf_thread_wish(struct sf_thread *thread)
 }
 
 /*
- * Whether the kernel's copies of its stack are not enough, as by perf: it is deeper than these can be, or the thread is on another stack
- * (stack_leads.h). Such a thread is to be held.
+ * Whether the kernel's copies of its stack are not enough, as by perf: it is deeper than these can be, or the thread is
+ * on another stack (stack_leads.h). Such a thread is to be held.
  */
 #define SF_TOO_SHORT 64
 static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)

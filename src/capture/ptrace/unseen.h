@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time that the kernel has counted for the processes that are watched, and that is in no thread's account: of threads and processes
- * that came and went between two looks. For the holding thread.
+ * CPU time that the kernel has counted for the processes that are watched, and that is in no thread's account: of
+ * threads and processes that came and went between two looks. For the holding thread.
  */
 #ifndef SF_CAPTURE_PTRACE_UNSEEN_H
 #define SF_CAPTURE_PTRACE_UNSEEN_H

@@ -68,35 +68,44 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
 
 /*
- * Whether processes and threads come into sight by their first samples only: all of the machine, without those that sleep. A
- * thread without a sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and the time after its last sample for
- * nothing. So the sum is right on average, also over threads that have no sample.
+ * Whether processes and threads come into sight by their first samples only: all of the machine, without those that
+ * sleep. A thread without a sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and
+ * the time after its last sample for nothing. So the sum is right on average, also over threads that have no sample.
  */
 static inline bool sf_watch_is_sampled(const struct sf_watch *watch)
 {
 	return watch->options->all && !watch->options->blocked_rate_mhz;
 }
 
-/* The same of one thread: those of the kernel and of this process, too, where others are known by looks; and those that came into sight since `by_samples`. */
+/*
+ * The same of one thread: those of the kernel and of this process, too, where others are known by looks; and those that
+ * came into sight since `by_samples`.
+ */
 static inline bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread)
 {
 	return sf_watch_is_sampled(watch) || thread->only_awake || thread->by_samples;
 }
 
-/* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
+/*
+ * Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and
+ * no other will come.
+ */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
 /* Ends what the last scan has kept, without a look at the others: the last records of it are read. */
 void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * Whether threads that have not been looked at lately have run, for longer than this: the processes' own CPU clocks show more than
- * the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
+ * Whether threads that have not been looked at lately have run, for longer than this: the processes' own CPU clocks
+ * show more than the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
  */
 bool sf_watch_others_ran(struct sf_watch *watch, uint64_t unnoticed_ns);
 void sf_watch_looked_at_all(struct sf_watch *watch);
 
-/* The time that is counted as asleep belongs to the sleep that the last sample shows: before a look that may find another one. */
+/*
+ * The time that is counted as asleep belongs to the sleep that the last sample shows: before a look that may find
+ * another one.
+ */
 void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
 
 /* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
@@ -106,8 +115,9 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * For an engine that sees processes and threads begin. A process that is new, with its name as far as that was seen ("": it was not, and is its parent's); and a thread that is
- * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory, or the process does not fit the filter.
+ * For an engine that sees processes and threads begin. A process that is new, with its name as far as that was seen
+ * ("": it was not, and is its parent's); and a thread that is new, whose whole CPU time counts. Either may have ended
+ * already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
@@ -118,8 +128,8 @@ bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 
 /*
- * The process began while it was watched: an engine has the record of its start. A scan may have found the process before. Its whole CPU
- * time counts, as that of a process that was met.
+ * The process began while it was watched: an engine has the record of its start. A scan may have found the process
+ * before. Its whole CPU time counts, as that of a process that was met.
  */
 void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 

@@ -17,7 +17,10 @@ bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid);
 /* The process with this id, or NULL. Valid until a process is added or ended. */
 struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid);
 
-/* Adds the processes of the machine or of the control group that are new, but those of the kernel: they come by their samples. */
+/*
+ * Adds the processes of the machine or of the control group that are new, but those of the kernel: they come by their
+ * samples.
+ */
 void sf_watch_add_all(struct sf_watch *watch);
 
 /* Adds the descendants that are new. True when there are any. */
@@ -35,8 +38,8 @@ void sf_watch_lose_children(struct sf_watch *watch);
 /* --- threads --- */
 
 /*
- * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first thread of a chosen process
- * all counts but what the process had used when it was chosen.
+ * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first
+ * thread of a chosen process all counts but what the process had used when it was chosen.
  */
 void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread);
 

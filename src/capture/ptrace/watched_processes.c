@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes that are watched: how they come into sight, what runs in them, whether they fit the filter, and how they end. */
+/*
+ * The processes that are watched: how they come into sight, what runs in them, whether they fit the filter, and how
+ * they end.
+ */
 #include "capture/ptrace/watched.h"
 
 #include <string.h>
@@ -13,7 +16,10 @@
 #define CHILDREN_MIN_NS 2000000     /* between two searches: short-lived processes are what `make` and shells are made of */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 
-/* Whether it fits the filter, with this name. A user or a name that cannot be read any more is as it was, or as the parent's is. */
+/*
+ * Whether it fits the filter, with this name. A user or a name that cannot be read any more is as it was, or as the
+ * parent's is.
+ */
 static void decide(const struct sf_watch *watch, struct sf_watched_process *process, const char *name)
 {
 	const struct sf_process_filter *filter = watch->options->filter;

@@ -201,8 +201,9 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 }
 
 /*
- * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own, so what a
- * thread did before a sample tells as much of what it did after it. Not of more than what its samples stand for already.
+ * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own,
+ * so what a thread did before a sample tells as much of what it did after it. Not of more than what its samples stand
+ * for already.
  */
 static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight *rest)
 {
@@ -244,12 +245,14 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->told_until_ns, given_ns = thread->slept_ns - sleep->before_ns;
+	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->told_until_ns,
+		       given_ns = thread->slept_ns - sleep->before_ns;
 	struct sf_weight weight;
 
 	if (!thread->watched || !thread->is_told || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
 		return;
-	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns, UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
+	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns,
+				      UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
 	sf_relay_again(watch->relay, thread, end_ns, &weight);
 }
 
@@ -278,8 +281,8 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	sf_thread_settle(thread, now_ns, false);
 	sf_thread_settle_end(thread);
 	/*
-	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
-	 * next look is put off, or waits for a CPU.
+	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
+	 * short command: its next look is put off, or waits for a CPU.
 	 */
 	if (thread->sampled && !sf_thread_awake(thread))
 		sf_thread_sleep_until(thread, now_ns);

@@ -125,8 +125,8 @@ bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
 /* "STILLFRAME=...", for a child's environment; the caller's to free. NULL when memory ran out. */
 char *sf_signal_variable(const struct sf_capture_options *options, const char *socket);
 /*
- * The variables by which a child's runtime loads the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library
- * already. `by_hooks`: the agent cannot do beside that one.
+ * The variables by which a child's runtime loads the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads
+ * another library already. `by_hooks`: the agent cannot do beside that one.
  */
 bool sf_signal_loads(const char *library, bool by_hooks, char *ret[SF_CHILD_VARIABLES], struct sf_error *err);
 const char *sf_signal_warning(const struct sf_capture_options *options);

@@ -75,7 +75,8 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 	SF_CLEANUP(free) char *second_key = sf_feed_copy_text(second, event->second_key_size);
 	SF_CLEANUP(free) char *second_value = sf_feed_copy_text(second + event->second_key_size, event->second_value_size);
 	const bool labelled = event->key_size && may_label(feed, text, (size_t)event->key_size + event->value_size);
-	const bool twice = event->second_key_size && may_label(feed, second, (size_t)event->second_key_size + event->second_value_size);
+	const bool twice = event->second_key_size &&
+			   may_label(feed, second, (size_t)event->second_key_size + event->second_value_size);
 	const struct sf_seen seen = {
 		.time_ns = event->time_ns,
 		.hold_ns = event->hold_ns,

@@ -21,8 +21,8 @@ struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial
 char *sf_feed_copy_text(const char *text, size_t size);
 
 /* Adds to the feed's sums. `thread`: whose time it is, or NULL. False: the sums are too large. */
-bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret, uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks,
-		   struct sf_error *err);
+bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret, uint64_t cpu_ns,
+		   uint64_t wall_ns, uint32_t ticks, struct sf_error *err);
 
 /* A record's frames become feed->frames. False: no memory. */
 bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n);
@@ -30,6 +30,7 @@ bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *fra
 /* The records MEASURE, EVENT and EVENT_LOSS, as sf_feed_record. */
 bool sf_feed_measure(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
 bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
-bool sf_feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
+bool sf_feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record,
+			struct sf_error *err);
 
 #endif

@@ -184,9 +184,9 @@ static bool is_caller(const struct looking *look, const struct restored *restore
 }
 
 /*
- * In the routine to which hijacked return addresses lead (OnHijackTripThread, src/coreclr/vm/amd64/asmhelpers.S), the rules of the file
- * are those of a routine that was called. But no return address is on the stack: the routine makes room for one below, first of all, and
- * the original one is put there. The cursor has the registers by those rules.
+ * In the routine to which hijacked return addresses lead (OnHijackTripThread, src/coreclr/vm/amd64/asmhelpers.S), the
+ * rules of the file are those of a routine that was called. But no return address is on the stack: the routine makes
+ * room for one below, first of all, and the original one is put there. The cursor has the registers by those rules.
  */
 static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor, uint64_t above)
 {

@@ -3,13 +3,13 @@
  * Shadow stacks: what the enter and leave hooks of .NET's runtime have noted of each thread's managed frames (--dotnet-walk
  * shadow). A frame is identified by the stack pointer that its method has when it calls the enter hook.
  *
- * One thread writes each stack: its own, in hooks (agent/coreclr/shadow_writer.h). Any thread reads it, at any moment, without a
- * lock. A stack is a ring: of a thread with more frames than `depth` it keeps the innermost ones.
+ * One thread writes each stack: its own, in hooks (agent/coreclr/shadow_writer.h). Any thread reads it, at any moment,
+ * without a lock. A stack is a ring: of a thread with more frames than `depth` it keeps the innermost ones.
  *
- * Consistency. One word of a stack has its number of entries, its next place and a version. A writer changes entries only outside
- * the range that the word names, and stores the word last. Each store has a new version. So entries that were copied between two
- * loads of the same word are those of that word. A thread that is held between two instructions of a hook has the entries of its
- * last store.
+ * Consistency. One word of a stack has its number of entries, its next place and a version. A writer changes entries
+ * only outside the range that the word names, and stores the word last. Each store has a new version. So entries that
+ * were copied between two loads of the same word are those of that word. A thread that is held between two instructions
+ * of a hook has the entries of its last store.
  */
 #ifndef SF_FROZEN_CORECLR_SHADOW_STACK_H
 #define SF_FROZEN_CORECLR_SHADOW_STACK_H
@@ -99,8 +99,8 @@ enum sf_shadow_read { SF_SHADOW_READ, SF_SHADOW_CHANGED };
 
 /*
  * Adds the entries whose frames are at `sp` or above, innermost first, to the trace: pc and sp of each; trace->end is
- * SF_END_ROOT, or SF_END_DEPTH where entries were lost or the trace is full. SF_SHADOW_CHANGED: the thread ran meanwhile, and the
- * trace is as it was.
+ * SF_END_ROOT, or SF_END_DEPTH where entries were lost or the trace is full. SF_SHADOW_CHANGED: the thread ran
+ * meanwhile, and the trace is as it was.
  */
 enum sf_shadow_read sf_shadow_read(const struct sf_shadow_stack *stack, uint64_t sp, struct sf_trace *trace);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of .NET's runtime for users, as other folders print them: the kinds of its frames, and an option. Other files get them by the list of
- * runtimes (frozen/runtime_list.h).
+ * The words of .NET's runtime for users, as other folders print them: the kinds of its frames, and an option. Other
+ * files get them by the list of runtimes (frozen/runtime_list.h).
  */
 #ifndef SF_FROZEN_CORECLR_WORDS_H
 #define SF_FROZEN_CORECLR_WORDS_H
@@ -53,9 +53,10 @@
 	"hooks belong to the profiler with which a .NET runtime starts, and the environment has one for the command already"
 
 /*
- * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The list is of profilers that only take notifications, so the variables of the main profiler
- * are left to another one. It goes before CORECLR_NOTIFICATION_PROFILERS (CoreCLR: inc/clrconfignames.h, vm/profilinghelper.cpp). The
- * semicolon ends an item: .NET 9 and 10 pass over an item without one (dotnet/runtime, issue 126197).
+ * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The list is of profilers that only take notifications, so the variables
+ * of the main profiler are left to another one. It goes before CORECLR_NOTIFICATION_PROFILERS (CoreCLR:
+ * inc/clrconfignames.h, vm/profilinghelper.cpp). The semicolon ends an item: .NET 9 and 10 pass over an item without
+ * one (dotnet/runtime, issue 126197).
  */
 #define SF_CORECLR_LOADS(X)                                                                        \
 	X("CORECLR_ENABLE_NOTIFICATION_PROFILERS=", false, "1")                                    \

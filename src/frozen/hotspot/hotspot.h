@@ -354,8 +354,8 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 uint64_t sf_hotspot_blob_start(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			       uint64_t pc);
 /*
- * Which class a name tells (enum sf_blob_class), by where the name is: they are constants of the machine's (HotSpot: code/codeBlob.cpp,
- * code/nmethod.cpp). All zeroes: none is known. Shared by all threads, without a lock.
+ * Which class a name tells (enum sf_blob_class), by where the name is: they are constants of the machine's (HotSpot:
+ * code/codeBlob.cpp, code/nmethod.cpp). All zeroes: none is known. Shared by all threads, without a lock.
  */
 #define SF_HOTSPOT_NAMES 64
 #define SF_HOTSPOT_NAME_SHIFT 8  /* the address, the class + 1 below it */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes the operands of an instruction from its parts, which the decoder of x86-64 finds (frozen/code_x86_64.h). Signal-safe. */
+/*
+ * Takes the operands of an instruction from its parts, which the decoder of x86-64 finds (frozen/code_x86_64.h).
+ * Signal-safe.
+ */
 #include "frozen/hotspot/instruction.h"
 
 #include "frozen/code_x86_64.h"

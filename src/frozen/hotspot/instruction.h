@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operands of an instruction of x86-64, as far as following the stack pointer needs them (Intel SDM, volume 2, 2.1). Signal-safe. */
+/*
+ * The operands of an instruction of x86-64, as far as following the stack pointer needs them (Intel SDM, volume 2,
+ * 2.1). Signal-safe.
+ */
 #ifndef SF_FROZEN_HOTSPOT_INSTRUCTION_H
 #define SF_FROZEN_HOTSPOT_INSTRUCTION_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller of a hand-written routine (sine, arraycopy, AES, ...), proved by its code. These routines have no unwind rules, they
- * keep a frame pointer or not, and some use it for numbers. But each way on from an instruction to the routine's return changes
- * the stack pointer by what its instructions say. So one such way is followed, by the stack pointer and the frame pointer alone, and
- * gives the place of the return address. A loop is left where its condition falls through, or by another way. Where a way goes on
- * in a register or cannot be read, another one is tried. The word counts if it is a return address. Signal-safe.
+ * The caller of a hand-written routine (sine, arraycopy, AES, ...), proved by its code. These routines have no unwind
+ * rules, they keep a frame pointer or not, and some use it for numbers. But each way on from an instruction to the
+ * routine's return changes the stack pointer by what its instructions say. So one such way is followed, by the stack
+ * pointer and the frame pointer alone, and gives the place of the return address. A loop is left where its condition
+ * falls through, or by another way. Where a way goes on in a register or cannot be read, another one is tried. The word
+ * counts if it is a return address. Signal-safe.
  */
 #include "frozen/code_x86_64.h"
 #include "frozen/hotspot/instruction.h"

@@ -132,8 +132,8 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 }
 
 /*
- * A caller that the code does not prove is a guess. The order of guesses matters: with compiled code as the caller, rbp may by chance be
- * the one of a frame further up.
+ * A caller that the code does not prove is a guess. The order of guesses matters: with compiled code as the caller, rbp
+ * may by chance be the one of a frame further up.
  */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why)
 {

@@ -15,8 +15,8 @@
 #define MAX_AHEAD 1024u  /* bytes of a piece that are fetched ahead: the processor prefetches the rest of a long one */
 
 /* A first thread that has ended has no memory, and the process id is its number: the calling thread's own does as well then. */
-static long transfer(const struct sf_own_memory *access, long number, const struct iovec *local, const struct iovec *remote, unsigned long n_local,
-		     unsigned long n_remote)
+static long transfer(const struct sf_own_memory *access, long number, const struct iovec *local,
+		     const struct iovec *remote, unsigned long n_local, unsigned long n_remote)
 {
 	long done = sf_raw6(number, access->pid, (long)local, (long)n_local, (long)remote, (long)n_remote, 0);
 

@@ -43,8 +43,9 @@ bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, con
 void sf_context_give_way(const struct sf_handler_config *config, void *ucontext);
 
 /*
- * Called when a handler of the program's has returned to ours. Where it interrupted a call, the context is marked: sf_context_mend
- * leaves the call's EINTR to the program if a signal of ours comes before the program's next instruction. Signal-safe.
+ * Called when a handler of the program's has returned to ours. Where it interrupted a call, the context is marked:
+ * sf_context_mend leaves the call's EINTR to the program if a signal of ours comes before the program's next
+ * instruction. Signal-safe.
  */
 void sf_context_leave_interrupted(void *ucontext);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The context that the kernel passes to a signal handler on aarch64: its registers (asm/sigcontext.h). A call that failed cannot be
- * made again: its first argument is overwritten by the result.
+ * The context that the kernel passes to a signal handler on aarch64: its registers (asm/sigcontext.h). A call that
+ * failed cannot be made again: its first argument is overwritten by the result.
  */
 #include <ucontext.h>
 

@@ -64,7 +64,10 @@ static uint64_t next_due(struct sf_event_meter *meter, uint64_t counted)
 	return counted + 1 + (each > 1 ? draw(meter) % (2 * each - 1) : 0);
 }
 
-/* Two that count at once take two due amounts, unless one of them has passed both. Where each is sampled, none is left to chance. */
+/*
+ * Two that count at once take two due amounts, unless one of them has passed both. Where each is sampled, none is left
+ * to chance.
+ */
 bool sf_event_count(struct sf_event_meter *meter, uint64_t amount)
 {
 	const uint64_t counted = atomic_fetch_add(&meter->counted, amount) + amount;

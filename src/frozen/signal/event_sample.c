@@ -22,7 +22,10 @@ static bool is_of_program(const struct sf_frame *frame)
 	return sf_kind_is_managed(frame->kind) && frame->kind != SF_KIND_STUB;
 }
 
-/* The number of frames that the sample leaves out: the innermost one is stillframe's own, and so are those of the same image. */
+/*
+ * The number of frames that the sample leaves out: the innermost one is stillframe's own, and so are those of the same
+ * image.
+ */
 static uint32_t count_left_out(const struct sf_trace *trace)
 {
 	uint32_t n_own = 1;

@@ -23,9 +23,10 @@ struct sf_event {
 #define SF_EVENT_TEXT 1024
 
 /*
- * Takes the entry's amount, walks, and puts the sample into the outbox. Stillframe's own frames are left out, and where there is a managed
- * function, the frames of native code that it has called: they are the runtime's way to report the event. Without a free
- * slot, or without room in the outbox, the amount stays with the entry, for the thread's next sample.
+ * Takes the entry's amount, walks, and puts the sample into the outbox. Stillframe's own frames are left out, and where
+ * there is a managed function, the frames of native code that it has called: they are the runtime's way to report the
+ * event. Without a free slot, or without room in the outbox, the amount stays with the entry, for the thread's next
+ * sample.
  */
 void sf_event_sample(struct sf_handler *handler, const struct sf_event *event);
 

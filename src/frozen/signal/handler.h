@@ -55,8 +55,8 @@ void sf_handler_note_stale_map(struct sf_handler *handler);
 void sf_handler_fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret);
 
 /*
- * Packs the frames of workspace->trace but for the first `skip`, and queues the managed ones to be described. Where the walk met
- * unknown code, the service thread is woken. Signal-safe.
+ * Packs the frames of workspace->trace but for the first `skip`, and queues the managed ones to be described. Where the
+ * walk met unknown code, the service thread is woken. Signal-safe.
  */
 void sf_handler_pack(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t skip);
 

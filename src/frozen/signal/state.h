@@ -78,8 +78,8 @@ typedef enum sf_end sf_own_walk_fn(const struct sf_handler_code *code,
 				   const struct sf_thread_entry *entry, void *ucontext);
 
 /*
- * A walk of a held thread by what a runtime has noted of it, in any mode, into workspace->trace. False: it gave no stack, and the
- * cause of the loss.
+ * A walk of a held thread by what a runtime has noted of it, in any mode, into workspace->trace. False: it gave no
+ * stack, and the cause of the loss.
  */
 typedef bool sf_held_walk_fn(const struct sf_handler_code *code, struct sf_workspace *workspace, struct sf_still *still,
 			     const struct sf_thread_entry *entry, enum sf_loss *cause_ret);

@@ -8,8 +8,8 @@
  * bare: on top of the stack, or in the link register. Which it is, is guessed from the code; gdb,
  * too, takes the top of the stack where the pc is in no code at all (a call of NULL).
  *
- * Above a call there is no such doubt, as code that calls and keeps no frame pointer either has
- * rules or cannot be walked. Except where a thread begins: musl's functions there have no rules, and a few words above sp is the return
+ * Above a call there is no such doubt, as code that calls and keeps no frame pointer either has rules or cannot be
+ * walked. Except where a thread begins: musl's functions there have no rules, and a few words above sp is the return
  * address to the thread's first function, which is known by its code.
  */
 #include "frozen/unwind/walk.h"

@@ -4,9 +4,10 @@
  *
  * - Rules of managed code describe the prologue only (UnixNativeCodeManager.cpp, which follows epilogues for the same
  *   reason). Where a thread stands in an epilogue, its instructions are followed.
- * - The routine that throws for a hardware fault (RhpThrowHwEx: nativeaot/Runtime/amd64/ExceptionHandling.S) was not called:
- *   the handler of SIGSEGV makes the thread go on there. It aligns the stack and saves the registers of the fault, first among them
- *   its place and stack pointer. Its rules take a word of the frame that has faulted for a return address.
+ * - The routine that throws for a hardware fault (RhpThrowHwEx: nativeaot/Runtime/amd64/ExceptionHandling.S) was not
+ *   called: the handler of SIGSEGV makes the thread go on there. It aligns the stack and saves the registers of the
+ *   fault, first among them its place and stack pointer. Its rules take a word of the frame that has faulted for a
+ *   return address.
  */
 #include <string.h>
 
@@ -16,7 +17,10 @@
 
 #define WORD 8
 
-/* mov %rsp,%rax; and $-16,%rsp; xor %rdx,%rdx; push r15, r14, r13, r12, rdx (0), rbx, rdx, rbp, rax (rsp), rsi (the place of the fault) */
+/*
+ * mov %rsp,%rax; and $-16,%rsp; xor %rdx,%rdx; push r15, r14, r13, r12, rdx (0), rbx, rdx, rbp, rax (rsp), rsi (the
+ * place of the fault)
+ */
 static const uint8_t saves_fault[] = {
 	0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2,
 	0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x53, 0x52, 0x55, 0x50, 0x56,

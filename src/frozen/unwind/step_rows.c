@@ -145,8 +145,8 @@ static enum sf_step find_return(const struct frame *frame, const struct sf_rules
 }
 
 /*
- * Rules keep saying that a register lies in its slot after the instruction that took it from there (gcc's do). Then the slot is below sp.
- * A copy that begins at sp does not have it, and the register has it again.
+ * Rules keep saying that a register lies in its slot after the instruction that took it from there (gcc's do). Then the
+ * slot is below sp. A copy that begins at sp does not have it, and the register has it again.
  */
 static bool is_taken_back(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rule *rule, unsigned reg)
 {

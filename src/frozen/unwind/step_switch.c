@@ -4,16 +4,16 @@
  * thread's stack (g0), and asmcgocall. Signal-safe. Their rules count from sp, and would take what lies at the top of g0 for a
  * return address: 0, or that of a call long ago.
  *
- * The stack that was left is found by the frame pointer. These functions keep it, and every Go function with a frame saves it. So
- * the chain of frame records leads from g0 to the record of the goroutine's innermost function that has one. Below that record
- * is the return address to the function that called. It is proven by the call before it, which is one of this function, and by the
- * rules: one or two steps from it end at the record.
+ * The stack that was left is found by the frame pointer. These functions keep it, and every Go function with a frame
+ * saves it. So the chain of frame records leads from g0 to the record of the goroutine's innermost function that has
+ * one. Below that record is the return address to the function that called. It is proven by the call before it, which
+ * is one of this function, and by the rules: one or two steps from it end at the record.
  *
  * mcall gives the goroutine up. It calls the scheduler, and is the scheduler's first frame. The first frame of a goroutine is
  * goexit: its return address was stored there by hand, one byte behind its start.
  *
- * A function with a frame of its own may go to g0, too: the clock calls the vDSO there. Its frame record lies on the stack that it left,
- * below its return address, and the frame pointer leads to it.
+ * A function with a frame of its own may go to g0, too: the clock calls the vDSO there. Its frame record lies on the
+ * stack that it left, below its return address, and the frame pointer leads to it.
  */
 #include "frozen/unwind/walk.h"
 
@@ -71,7 +71,10 @@ static bool calls_here(const struct sf_cursor *cursor, uint64_t target)
 	       still->arch->jumps_to(&code, target, row.start + region->bias);
 }
 
-/* Whether the word at `at` is the return address of a call of this function, from which the rules lead to the record at `fp` in one step or two. */
+/*
+ * Whether the word at `at` is the return address of a call of this function, from which the rules lead to the record at
+ * `fp` in one step or two.
+ */
 static bool leads_to_record(const struct sf_cursor *cursor, uint64_t at, uint64_t fp, struct sf_cursor *ret)
 {
 	const struct sf_still *still = cursor->still;
@@ -122,8 +125,9 @@ static bool is_goexit(const struct sf_cursor *cursor, const struct sf_region *re
 }
 
 /*
- * Go's asmcgocall notes the start of systemstack_switch as the place where the goroutine goes on. A function of Go's that C calls is shown
- * this as its return address. A return address lies behind a call; this one is the function's first byte, with no frame yet.
+ * Go's asmcgocall notes the start of systemstack_switch as the place where the goroutine goes on. A function of Go's
+ * that C calls is shown this as its return address. A return address lies behind a call; this one is the function's
+ * first byte, with no frame yet.
  */
 static bool is_noted_start(const struct sf_cursor *cursor, const struct sf_region *region, struct sf_row_range *ret)
 {
@@ -131,8 +135,9 @@ static bool is_noted_start(const struct sf_cursor *cursor, const struct sf_regio
 	const uint64_t address = cursor->regs.pc - region->bias;
 	uint64_t target;
 
-	return address % ALIGNMENT == 0 && sf_table_range(region->table, address, ret) && ret->start == address && ret->rules->cfa.value == 8 &&
-	       ret->rules->cfa.reg == cursor->still->arch->sp && cursor->still->arch->lr == SF_NO_REG &&
+	return address % ALIGNMENT == 0 && sf_table_range(region->table, address, ret) && ret->start == address &&
+	       ret->rules->cfa.value == 8 && ret->rules->cfa.reg == cursor->still->arch->sp &&
+	       cursor->still->arch->lr == SF_NO_REG &&
 	       !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target);
 }
 

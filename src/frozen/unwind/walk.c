@@ -133,8 +133,9 @@ static bool resume(struct sf_cursor *cursor)
 }
 
 /*
- * Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. Where rules are wrong, as in some
- * routines of runtimes, a word that is 0 can be taken for the end of the stack: then a runtime may know of frames above, too.
+ * Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. Where rules are
+ * wrong, as in some routines of runtimes, a word that is 0 can be taken for the end of the stack: then a runtime may
+ * know of frames above, too.
  */
 static enum sf_end walk(struct sf_cursor *cursor)
 {

@@ -263,8 +263,8 @@ static bool may_read(int32_t pid)
 }
 
 /*
- * Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). But a file in /proc also has an owner, of whom
- * CAP_SYS_PTRACE knows nothing.
+ * Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). But a file in /proc
+ * also has an owner, of whom CAP_SYS_PTRACE knows nothing.
  */
 enum sf_hold sf_hold_allowed(int32_t pid)
 {

@@ -29,7 +29,10 @@ static bool add_name(struct sf_kernel_symbols *symbols, const char *name, const 
 	return true;
 }
 
-/* The next word, of at most `size` - 1 bytes, and where it ends: behind it, blanks or the end of the line. NULL: there is none. */
+/*
+ * The next word, of at most `size` - 1 bytes, and where it ends: behind it, blanks or the end of the line. NULL: there
+ * is none.
+ */
 static const char *take_word(const char *from, char *ret, size_t size)
 {
 	size_t n;

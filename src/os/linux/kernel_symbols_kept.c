@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbols of the kernel's own code on disk (base/cache_folder.h): kernel-symbols-VERSION/KEY. The kernel takes tens of milliseconds to write
- * its list, and its own code stays where it is until the machine starts again.
+ * The symbols of the kernel's own code on disk (base/cache_folder.h): kernel-symbols-VERSION/KEY. The kernel takes tens
+ * of milliseconds to write its list, and its own code stays where it is until the machine starts again.
  *
- * KEY is a digest of the number of this start of the machine (boot_id) and of the first lines of the list. These have addresses, which the
- * kernel chooses anew at each start, and zeros where this user may not see them: then nothing is kept or taken.
+ * KEY is a digest of the number of this start of the machine (boot_id) and of the first lines of the list. These have
+ * addresses, which the kernel chooses anew at each start, and zeros where this user may not see them: then nothing is
+ * kept or taken.
  *
- * A file is written whole, and one of before a crash has another KEY. So it has no checksum; what would lead out of its arrays is a miss.
+ * A file is written whole, and one of before a crash has another KEY. So it has no checksum; what would lead out of its
+ * arrays is a miss.
  */
 #include "os/kernel_symbols.h"
 
@@ -86,15 +88,15 @@ static bool take(int fd, size_t size, struct sf_kernel_symbols *ret)
 {
 	struct kept_header header;
 
-	if (!sf_read_all(fd, &header, sizeof(header)) || !is_size(&header, size) || !sf_vec_reserve(&ret->symbols, header.n_symbols) ||
-	    !sf_vec_reserve(&ret->names, header.names_size))
+	if (!sf_read_all(fd, &header, sizeof(header)) || !is_size(&header, size) ||
+	    !sf_vec_reserve(&ret->symbols, header.n_symbols) || !sf_vec_reserve(&ret->names, header.names_size))
 		return false;
 	ret->symbols.n = header.n_symbols;
 	ret->names.n = header.names_size;
 	ret->own_start = header.own_start;
 	ret->own_end = header.own_end;
-	return sf_read_all(fd, ret->symbols.items, ret->symbols.n * sizeof(*ret->symbols.items)) && sf_read_all(fd, ret->names.items, ret->names.n) &&
-	       is_whole(ret);
+	return sf_read_all(fd, ret->symbols.items, ret->symbols.n * sizeof(*ret->symbols.items)) &&
+	       sf_read_all(fd, ret->names.items, ret->names.n) && is_whole(ret);
 }
 
 static bool get(int folder, const char *name, struct sf_kernel_symbols *ret)

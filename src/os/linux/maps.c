@@ -18,7 +18,10 @@
 
 #define DELETED " (deleted)"
 
-/* Whether the file's name is gone, or another file's: the kernel writes that behind its path. Afterwards the path alone is there. */
+/*
+ * Whether the file's name is gone, or another file's: the kernel writes that behind its path. Afterwards the path alone
+ * is there.
+ */
 static bool cut_deleted(char *path, size_t length)
 {
 	const size_t rest = length > strlen(DELETED) ? length - strlen(DELETED) : 0;

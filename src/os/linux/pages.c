@@ -48,7 +48,10 @@ static int get_file(struct sf_pages *pages, int32_t pid, int32_t tid)
 	return pages->open[i].pid ? pages->open[i].fd : -1;
 }
 
-/* How many pages are told of; 0: nothing is. A file is of the program that ran when it was opened: after an exec it is empty. */
+/*
+ * How many pages are told of; 0: nothing is. A file is of the program that ran when it was opened: after an exec it is
+ * empty.
+ */
 static size_t look(struct sf_pages *pages, int32_t pid, int32_t tid, uint64_t first, size_t n, uint64_t *ret)
 {
 	for (int i = 0; i < 2; i++) {

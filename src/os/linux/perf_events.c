@@ -20,7 +20,10 @@
 
 #define MAX_POLLED 3072
 
-/* The fields of samples, and of the identity at the end of every other record: capture/perf/record.c reads them in this order. */
+/*
+ * The fields of samples, and of the identity at the end of every other record: capture/perf/record.c reads them in this
+ * order.
+ */
 #define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN | \
 		     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 #define SHORT_TYPES (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
@@ -58,7 +61,10 @@ static void set_counted(const struct sf_perf_event *event, struct perf_event_att
 	add_records(attr);
 }
 
-/* The kernel counts a switch where a thread leaves its CPU, in kernel mode: the stack is that on which the thread will go on. */
+/*
+ * The kernel counts a switch where a thread leaves its CPU, in kernel mode: the stack is that on which the thread will
+ * go on.
+ */
 static void set_switches(struct perf_event_attr *attr)
 {
 	attr->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
@@ -197,7 +203,10 @@ struct cpus {
 	size_t n, capacity;
 };
 
-/* A line of /proc/stat: that of each CPU that is on begins with "cpu" and its number, that of their sum with "cpu" and a blank (proc_stat(5)). */
+/*
+ * A line of /proc/stat: that of each CPU that is on begins with "cpu" and its number, that of their sum with "cpu" and
+ * a blank (proc_stat(5)).
+ */
 static bool take_cpu(const char *line, void *arg)
 {
 	struct cpus *cpus = arg;

@@ -23,13 +23,19 @@ const char *sf_proc_stat_of(int fd, char text[SF_PROC_STAT]);
 /* A number in such a text, by its number in proc_pid_stat(5), where the state letter is field 3; 0: it is not there. */
 uint64_t sf_proc_stat_field(const char *stat, int number);
 
-/* The rest of the line of .../status that begins with `key`, such as "NSpid:", without blanks before it; false: there is none. */
+/*
+ * The rest of the line of .../status that begins with `key`, such as "NSpid:", without blanks before it; false: there
+ * is none.
+ */
 bool sf_proc_status(int32_t pid, int32_t tid, const char *key, char *ret, size_t size);
 
 /* As fscanf(3), of a file with a few numbers. Values that cannot be read stay unchanged. */
 __attribute__((format(scanf, 2, 3))) void sf_proc_scan(const char *path, const char *format, ...);
 
-/* Calls fn for each line of a file, without its end, cut to 1,023 bytes, until fn returns false. False then, or if there is no file. */
+/*
+ * Calls fn for each line of a file, without its end, cut to 1,023 bytes, until fn returns false. False then, or if
+ * there is no file.
+ */
 bool sf_proc_lines(const char *path, bool (*fn)(const char *line, void *arg), void *arg);
 
 #endif

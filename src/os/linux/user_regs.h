@@ -12,21 +12,24 @@
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret);
 
 /*
- * The registers that the kernel saved when a thread left user mode (os/task.h), and the number of its system call; below 0: it is in none.
- * False: it came from 32-bit code, or has never been in user mode.
+ * The registers that the kernel saved when a thread left user mode (os/task.h), and the number of its system call;
+ * below 0: it is in none. False: it came from 32-bit code, or has never been in user mode.
  */
 bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret);
 
 /*
- * The system call at whose end a stopped thread stands, or SF_SYSCALL_NONE. *interrupted_ret: the stop broke the call off, so the
- * thread slept in it or was about to.
+ * The system call at whose end a stopped thread stands, or SF_SYSCALL_NONE. *interrupted_ret: the stop broke the call
+ * off, so the thread slept in it or was about to.
  */
 int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrupted_ret);
 
 /* Turns an EINTR that only our stop caused into a restart; false when there is nothing to do. */
 bool sf_user_regs_mend(struct user_regs_struct *regs);
 
-/* The registers that a perf event samples (PERF_SAMPLE_REGS_USER); sf_perf_load_regs() takes them in ascending order of their bits. */
+/*
+ * The registers that a perf event samples (PERF_SAMPLE_REGS_USER); sf_perf_load_regs() takes them in ascending order of
+ * their bits.
+ */
 extern const uint64_t sf_perf_regs_mask;
 
 #endif

@@ -33,7 +33,10 @@ static int32_t syscall_of(const struct user_regs_struct *regs)
 	return (int64_t)regs->orig_rax >= 0 ? (int32_t)regs->orig_rax : SF_SYSCALL_NONE;
 }
 
-/* The kernel's struct pt_regs is the begin of struct user_regs_struct (arch/x86/include/asm/ptrace.h). FRED has flags above `cs`. */
+/*
+ * The kernel's struct pt_regs is the begin of struct user_regs_struct (arch/x86/include/asm/ptrace.h). FRED has flags
+ * above `cs`.
+ */
 bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret)
 {
 	struct user_regs_struct regs = { 0 };

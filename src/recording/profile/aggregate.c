@@ -122,8 +122,8 @@ static void add_managed(struct sf_aggregate *aggregate, const struct sf_profile 
 }
 
 /*
- * Whose time it is is known, and nothing else: it belongs to no state, and to no label. The thread of losses of no known thread has
- * no id, and is no row of the threads.
+ * Whose time it is is known, and nothing else: it belongs to no state, and to no label. The thread of losses of no
+ * known thread has no id, and is no row of the threads.
  */
 static void add_unseen(struct sf_aggregate *aggregate, const struct sf_profile *profile,
 		       const struct sf_profile_sample *sample)

@@ -6,10 +6,11 @@
  * Numbers are indexes; index 0 of strings, functions, frames and nodes is "none" (the empty
  * string; the root node), so real ones start at 1.
  *
- * A sample has a time, a thread, a stack, a state and a weight. The weight is the CPU time (cpu_ns), the
- * elapsed time (wall_ns) and the number of ticks for which the sample stands. Except for rounding,
- * cpu_ns <= wall_ns. See docs/recording.md. A recording may have a measure, too: an event. Then the weight is also the amount of it. The CPU
- * time and the amount of each loss are a sample, too, which says so (`unseen`): weights add up to what the kernel counted.
+ * A sample has a time, a thread, a stack, a state and a weight. The weight is the CPU time (cpu_ns), the elapsed time
+ * (wall_ns) and the number of ticks for which the sample stands. Except for rounding, cpu_ns <= wall_ns. See
+ * docs/recording.md. A recording may have a measure, too: an event. Then the weight is also the amount of it. The CPU
+ * time and the amount of each loss are a sample, too, which says so (`unseen`): weights add up to what the kernel
+ * counted.
  */
 #ifndef SF_RECORDING_PROFILE_PROFILE_H
 #define SF_RECORDING_PROFILE_PROFILE_H
@@ -100,7 +101,10 @@ struct sf_profile_sample {
 #define SF_UNSEEN_HINT                                                                             \
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
 
-/* The advice behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show no more of that code. */
+/*
+ * The advice behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show
+ * no more of that code.
+ */
 static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t lost)
 {
 	return 2 * narrow > lost ? "" : " A higher --rate or --max-cost, or another engine, sees more.";

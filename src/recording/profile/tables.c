@@ -336,8 +336,8 @@ static bool add_loss(const struct sf_value *v, struct sf_rows *rows)
 		return sf_rows_refuse(rows, "out of order");
 	loader->last_key = key;
 	return sf_rows_check(rows, "thread", v[0].number, 0, (int64_t)loader->threads.n) &&
-	       add_times(rows, v[3].number, v[4].number > v[3].number ? v[4].number : v[3].number) && add_amount(rows, v[5].number) &&
-	       (sf_vec_push(&loader->losses, loss) || sf_fail_memory(rows->err));
+	       add_times(rows, v[3].number, v[4].number > v[3].number ? v[4].number : v[3].number) &&
+	       add_amount(rows, v[5].number) && (sf_vec_push(&loader->losses, loss) || sf_fail_memory(rows->err));
 }
 
 static bool add_hold(const struct sf_value *v, struct sf_rows *rows)

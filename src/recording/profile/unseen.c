@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time, and events, that the kernel counted and that no sample stands for. Each loss with such becomes a sample of its thread, marked
- * `unseen`, whose stack is the one frame SF_UNSEEN_NAME. So the weights of a profile add up to what was counted in every view and
- * export, shares are shares of that, and what was not seen is a row of its own.
+ * CPU time, and events, that the kernel counted and that no sample stands for. Each loss with such becomes a sample of
+ * its thread, marked `unseen`, whose stack is the one frame SF_UNSEEN_NAME. So the weights of a profile add up to what
+ * was counted in every view and export, shares are shares of that, and what was not seen is a row of its own.
  */
 #include "recording/profile/loader.h"
 

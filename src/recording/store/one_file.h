@@ -31,7 +31,10 @@ int sf_one_file_open(int fd, bool writer, const char *path, sqlite3 **ret);
 /* The database's descriptor; -1 if it was never opened. */
 int sf_one_file_fd(sqlite3 *db);
 
-/* Whether a reader's file, in which a transaction has begun, is cut short: of its bytes only so many are there (missing_pages.h). */
+/*
+ * Whether a reader's file, in which a transaction has begun, is cut short: of its bytes only so many are there
+ * (missing_pages.h).
+ */
 bool sf_one_file_is_cut(sqlite3 *db, uint64_t *there_ret, uint64_t *promised_ret);
 
 #endif

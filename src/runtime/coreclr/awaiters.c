@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the object of an asynchronous method on the stack below the frames that resumed it, and follows the continuations from there
- * (System.Private.CoreLib in dotnet/runtime: AsyncTaskMethodBuilderT.cs, Task.cs, TaskContinuation.cs, AsyncMethodBuilder.cs). Fields are
- * found by their names in the runtime's own descriptions.
+ * Finds the object of an asynchronous method on the stack below the frames that resumed it, and follows the
+ * continuations from there (System.Private.CoreLib in dotnet/runtime: AsyncTaskMethodBuilderT.cs, Task.cs,
+ * TaskContinuation.cs, AsyncMethodBuilder.cs). Fields are found by their names in the runtime's own descriptions.
  *
- * The object's type has the type of the state machine as an argument. So an object proves itself: its state machine is the type of the
- * method that runs. Where two objects fit, none is taken. A collection that moves the object changes the words that point to it in
- * the frames below, and the end of the method changes them, too. So the object counts if these frames are as they were at the sample.
+ * The object's type has the type of the state machine as an argument. So an object proves itself: its state machine is
+ * the type of the method that runs. Where two objects fit, none is taken. A collection that moves the object changes
+ * the words that point to it in the frames below, and the end of the method changes them, too. So the object counts if
+ * these frames are as they were at the sample.
  */
 #include "runtime/coreclr/awaiters.h"
 
@@ -37,7 +38,10 @@ static const struct link {
 	{ "", "ContinuationWrapper", "_continuation", false },
 };
 
-/* A type: what its objects lead to, and by which fields. A type is known again by its module and row, since memory is used again. */
+/*
+ * A type: what its objects lead to, and by which fields. A type is known again by its module and row, since memory is
+ * used again.
+ */
 struct entry {
 	uint64_t table, module;
 	uint32_t row;
@@ -252,7 +256,10 @@ static uint32_t follow(const struct search *search, uint64_t object, struct sf_f
 	return n;
 }
 
-/* The box on the stack whose method is that of frame `i`, in the frames from its caller on and in what it saved for it. 0: none. */
+/*
+ * The box on the stack whose method is that of frame `i`, in the frames from its caller on and in what it saved for it.
+ * 0: none.
+ */
 static uint64_t box_of_frame(const struct search *search, const struct sf_reader *stack, const struct resumed *resumed, uint32_t i)
 {
 	const struct sf_frame *frames = search->trace->frames;
@@ -263,8 +270,8 @@ static uint64_t box_of_frame(const struct search *search, const struct sf_reader
 }
 
 /*
- * The box of the innermost method that was resumed. The box's own method may have given way to it by a tail call, so that only the frame
- * of ExecutionContext is between. 0: not found, or what awaits it cannot be told any more.
+ * The box of the innermost method that was resumed. The box's own method may have given way to it by a tail call, so
+ * that only the frame of ExecutionContext is between. 0: not found, or what awaits it cannot be told any more.
  */
 static uint64_t find_innermost(const struct search *search, const struct sf_reader *stack, const struct resumed *resumed)
 {

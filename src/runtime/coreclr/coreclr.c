@@ -192,7 +192,8 @@ static bool has_method(const struct sf_clr *clr, const struct sf_clr_range *rang
 
 	if (!sf_clr_get(layout, &clr->memory, SF_CLR_HEAP_END, range->heap, &pc))
 		return false;
-	for (unsigned i = 0; i < PROOF_BODIES && sf_clr_find_start(layout, range->heap, &clr->memory, pc - 1, &start); i++, pc = start) {
+	for (unsigned i = 0; i < PROOF_BODIES && sf_clr_find_start(layout, range->heap, &clr->memory, pc - 1, &start);
+	     i++, pc = start) {
 		const struct sf_clr_module *module;
 		struct sf_clr_method method;
 
@@ -207,8 +208,8 @@ static bool has_method(const struct sf_clr *clr, const struct sf_clr_range *rang
 }
 
 /*
- * A layout that is not from a descriptor is right only if it leads to precompiled code, or to a method whose code is jitted. A runtime that
- * is starting has neither.
+ * A layout that is not from a descriptor is right only if it leads to precompiled code, or to a method whose code is
+ * jitted. A runtime that is starting has neither.
  */
 static bool is_proved(const struct sf_clr *clr, const struct sf_coreclr *object)
 {

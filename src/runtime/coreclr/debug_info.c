@@ -116,8 +116,8 @@ static size_t read_some(const struct sf_reader *memory, uint64_t at, uint8_t *re
 	return size >= 16 ? size : 0;
 }
 
-static bool find_in_blob(const struct sf_clr_description *description, const struct sf_reader *memory, uint64_t at, bool is_jitted, uint32_t native,
-			 uint32_t *ret)
+static bool find_in_blob(const struct sf_clr_description *description, const struct sf_reader *memory, uint64_t at,
+			 bool is_jitted, uint32_t native, uint32_t *ret)
 {
 	uint8_t few[FEW], *many;
 	bool found = sf_clr_find_il(description, few, read_some(memory, at, few, sizeof(few)), is_jitted, native, ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CoreCLR's debug information: which offset in a method's IL belongs to an offset in its code (src/coreclr/vm/debuginfostore.cpp in
- * dotnet/runtime). No descriptor of .NET 8 to 10 says where it is and how it is packed, so what is read is checked, and
- * dropped if it makes no sense. Ordinary code.
+ * CoreCLR's debug information: which offset in a method's IL belongs to an offset in its code
+ * (src/coreclr/vm/debuginfostore.cpp in dotnet/runtime). No descriptor of .NET 8 to 10 says where it is and how it is
+ * packed, so what is read is checked, and dropped if it makes no sense. Ordinary code.
  */
 #ifndef SF_RUNTIME_CORECLR_DEBUG_INFO_H
 #define SF_RUNTIME_CORECLR_DEBUG_INFO_H

@@ -57,7 +57,8 @@ static const struct {
 };
 
 /*
- * The fields that are needed. `lost`: the feature that is missing without this field; NULL: no frame can be walked. To add a need: add a line.
+ * The fields that are needed. `lost`: the feature that is missing without this field; NULL: no frame can be walked. To
+ * add a need: add a line.
  */
 static const struct need {
 	uint16_t field;

@@ -34,8 +34,8 @@ struct sf_clr_description {
 };
 
 /*
- * Reads the descriptor at `address`; 0: the runtime has none, and the description is empty. False: it is no descriptor; the reason
- * is in `err`. SF_E_GONE: the runtime has not started yet, and a later try may do.
+ * Reads the descriptor at `address`; 0: the runtime has none, and the description is empty. False: it is no descriptor;
+ * the reason is in `err`. SF_E_GONE: the runtime has not started yet, and a later try may do.
  */
 bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 		     struct sf_clr_description *ret, struct sf_error *err);

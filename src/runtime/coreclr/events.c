@@ -26,7 +26,10 @@ static const struct sf_clr_event_kind kinds[] = {
 	/* AllocationTick: once in some 100 KB that a heap has given out, on the thread that allocates. */
 	{ EVENT(ALLOCATION, "bytes", 0x1, VERBOSE, 10), .amount_at = 10, .key = "type", .label_at = 26, .form = SF_CLR_LABEL_TEXT,
 	  .size_behind = 12 },
-	/* ExceptionThrown. .NET 9 and later dispatch exceptions in managed code (System.Private.CoreLib, ExceptionHandling.cs). */
+	/*
+	 * ExceptionThrown. .NET 9 and later dispatch exceptions in managed code (System.Private.CoreLib,
+	 * ExceptionHandling.cs).
+	 */
 	{ EVENT(EXCEPTION, "events", 0x8000, ERROR, 80), .shown.left_out = "System.Runtime.EH.", .key = "type", .label_at = 0,
 	  .form = SF_CLR_LABEL_TEXT },
 	/* ContentionStart: a monitor is entered that another thread has. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The methods that the JIT inlined at an offset in its code. CoreCLR keeps them where the program was started with
- * DOTNET_RichDebugInfo=1 (src/coreclr/vm/debuginfostore.cpp in dotnet/runtime: rich debug information): a tree of the inlined calls,
- * and a map from offsets to the nodes of the tree. Ordinary code; everything that is read is hostile input.
+ * DOTNET_RichDebugInfo=1 (src/coreclr/vm/debuginfostore.cpp in dotnet/runtime: rich debug information): a tree of the
+ * inlined calls, and a map from offsets to the nodes of the tree. Ordinary code; everything that is read is hostile
+ * input.
  */
 #ifndef SF_RUNTIME_CORECLR_INLINED_H
 #define SF_RUNTIME_CORECLR_INLINED_H
@@ -19,8 +20,8 @@ struct sf_clr_inlined {
 #define SF_CLR_NO_IL UINT32_MAX
 
 /*
- * The methods at an offset in jitted code with this RealCodeHeader, innermost first; the last one is the method whose code it is.
- * 0: nothing was recorded, or it makes no sense, or there are more than SF_CLR_MAX_INLINED.
+ * The methods at an offset in jitted code with this RealCodeHeader, innermost first; the last one is the method whose
+ * code it is. 0: nothing was recorded, or it makes no sense, or there are more than SF_CLR_MAX_INLINED.
  */
 size_t sf_clr_inlined_at(const struct sf_clr_description *description, const struct sf_reader *memory,
 			 uint64_t header, uint32_t native, struct sf_clr_inlined ret[SF_CLR_MAX_INLINED]);

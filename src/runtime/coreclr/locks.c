@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object is on the stack, in the frames of the methods that wait or in what they saved of registers, since they need it when the
- * wait is over. The event or handle that carries out the wait is there, too, and a field of the object leads to it. Words of calls that have
- * returned can be there as well. So the object is the only one of its type that has both; where there are several, none is taken.
+ * The object is on the stack, in the frames of the methods that wait or in what they saved of registers, since they
+ * need it when the wait is over. The event or handle that carries out the wait is there, too, and a field of the object
+ * leads to it. Words of calls that have returned can be there as well. So the object is the only one of its type that
+ * has both; where there are several, none is taken.
  *
- * WaitHandle.WaitOne needs only the SafeWaitHandle of its object afterwards. The object may still be in a caller's frame. It counts if its
- * SafeWaitHandle is the only one in the inner frames.
+ * WaitHandle.WaitOne needs only the SafeWaitHandle of its object afterwards. The object may still be in a caller's
+ * frame. It counts if its SafeWaitHandle is the only one in the inner frames.
  */
 #include "runtime/coreclr/locks.h"
 
@@ -49,7 +50,8 @@ struct stack {
 /* From the leaf to this frame; 0: it cannot be read. */
 static size_t words_to(const struct sf_trace *trace, uint32_t frame)
 {
-	const uint64_t start = trace->n_frames ? trace->frames[0].sp : 0, end = frame < trace->n_frames ? trace->frames[frame].sp : 0;
+	const uint64_t start = trace->n_frames ? trace->frames[0].sp : 0,
+		       end = frame < trace->n_frames ? trace->frames[frame].sp : 0;
 
 	return end > start && start % 8 == 0 && (end - start) / 8 <= MAX_WORDS ? (end - start) / 8 : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads MethodDescs, and finds those of code (src/coreclr/vm/method.hpp, readytoruninfo.cpp, codeversion.h in dotnet/runtime). */
+/*
+ * Reads MethodDescs, and finds those of code (src/coreclr/vm/method.hpp, readytoruninfo.cpp, codeversion.h in
+ * dotnet/runtime).
+ */
 #include "runtime/coreclr/methods.h"
 
 #define KIND_MASK 7u

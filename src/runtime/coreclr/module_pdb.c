@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds a module's PDB: in the assembly, beside it, or where the compiler wrote it. Of an assembly in a program of a single file, which has
- * no file of its own, the image in the process's memory is read, and beside it means beside the program.
+ * Finds a module's PDB: in the assembly, beside it, or where the compiler wrote it. Of an assembly in a program of a
+ * single file, which has no file of its own, the image in the process's memory is read, and beside it means beside the
+ * program.
  */
 #include "runtime/coreclr/modules.h"
 
@@ -178,7 +179,8 @@ static bool path_beside_program(const struct sf_clr_module *module, int32_t pid,
 	return n >= 0 && (size_t)n < size;
 }
 
-static bool find_pdb_of_image(struct sf_clr_modules *modules, struct sf_clr_module *module, const struct sf_reader *memory, int32_t pid)
+static bool find_pdb_of_image(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			      const struct sf_reader *memory, int32_t pid)
 {
 	char path[SF_CLR_PATH];
 	struct assembly assembly = {
@@ -207,7 +209,8 @@ static void find_path(struct sf_clr_module *module, int32_t pid)
 	module->path = mapped.path;
 }
 
-bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, const struct sf_reader *memory, int32_t pid)
+bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			    const struct sf_reader *memory, int32_t pid)
 {
 	if (module->sought_pdb)
 		return module->has_pdb;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modules of a process: the assemblies that CoreCLR has loaded, with their metadata and their PDBs. Metadata is read from the
- * process's memory, so that no file is needed. A PDB is read from the file beside the assembly, or from the assembly. Ordinary
- * code, one thread at a time.
+ * The modules of a process: the assemblies that CoreCLR has loaded, with their metadata and their PDBs. Metadata is
+ * read from the process's memory, so that no file is needed. A PDB is read from the file beside the assembly, or from
+ * the assembly. Ordinary code, one thread at a time.
  */
 #ifndef SF_RUNTIME_CORECLR_MODULES_H
 #define SF_RUNTIME_CORECLR_MODULES_H
@@ -37,7 +37,8 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 					  const struct sf_reader *memory, uint64_t address);
 
 /* Opens (module_pdb.c) the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
-bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, const struct sf_reader *memory, int32_t pid);
+bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			    const struct sf_reader *memory, int32_t pid);
 
 /* The file's name without its folder and ".dll"; "?" where there is none. */
 void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that waits for a monitor says so in its Thread, for debuggers: a DebugBlockingItem, which has the AwareLock that it waits for
- * (src/coreclr/vm/threads.h, syncblk.h in dotnet/runtime). No runtime describes where the Thread has it, so each use is proved: the item
- * names the AppDomain; the AwareLock says which entry of the table of locks it is, and the entry says the same of it; the owner is named
- * twice.
+ * A thread that waits for a monitor says so in its Thread, for debuggers: a DebugBlockingItem, which has the AwareLock
+ * that it waits for (src/coreclr/vm/threads.h, syncblk.h in dotnet/runtime). No runtime describes where the Thread has
+ * it, so each use is proved: the item names the AppDomain; the AwareLock says which entry of the table of locks it is,
+ * and the entry says the same of it; the owner is named twice.
  */
 #include "runtime/coreclr/monitors.h"
 

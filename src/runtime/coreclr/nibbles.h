@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers as CoreCLR packs them in its debug information (src/coreclr/inc/nibblestream.h in dotnet/runtime): three bits in each
- * nibble, the highest first; bit 3 of a nibble says that more follow. The low nibble of a byte is first. A number that is not there
- * or has too many nibbles is 0, and marks `bytes` bad.
+ * Numbers as CoreCLR packs them in its debug information (src/coreclr/inc/nibblestream.h in dotnet/runtime): three bits
+ * in each nibble, the highest first; bit 3 of a nibble says that more follow. The low nibble of a byte is first. A
+ * number that is not there or has too many nibbles is 0, and marks `bytes` bad.
  */
 #ifndef SF_RUNTIME_CORECLR_NIBBLES_H
 #define SF_RUNTIME_CORECLR_NIBBLES_H

@@ -82,7 +82,10 @@ static uint64_t fields_of(const struct sf_clr_naming *naming, uint64_t table, ui
 		fields : 0;
 }
 
-/* The metadata of a type with fields, and its row of the table TypeDef: that of its first field's owner. NULL: it is no such type. */
+/*
+ * The metadata of a type with fields, and its row of the table TypeDef: that of its first field's owner. NULL: it is no
+ * such type.
+ */
 static const struct sf_clr_metadata *definition_of(const struct sf_clr_naming *naming, uint64_t table, uint32_t *row_ret)
 {
 	uint64_t canon, fields = fields_of(naming, table, &canon);

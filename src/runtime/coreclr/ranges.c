@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads CoreCLR's range map: a radix tree of five levels, whose leaves are lists of fragments, each of which names a range section
- * (src/coreclr/vm/codeman.h in dotnet/runtime: RangeSectionMap).
+ * Reads CoreCLR's range map: a radix tree of five levels, whose leaves are lists of fragments, each of which names a
+ * range section (src/coreclr/vm/codeman.h in dotnet/runtime: RangeSectionMap).
  */
 #include "runtime/coreclr/ranges.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the list of Thread objects (src/coreclr/vm/threads.h in dotnet/runtime: ThreadStore), and the names of their threads from
- * managed objects.
+ * Reads the list of Thread objects (src/coreclr/vm/threads.h in dotnet/runtime: ThreadStore), and the names of their
+ * threads from managed objects.
  */
 #include "runtime/coreclr/threads.h"
 

@@ -31,8 +31,8 @@ struct sf_clr_thread_fields {
 };
 
 /*
- * The name that a Thread object's thread has in the program, and in parentheses its role, unless the name says it. A reading counts
- * as objects.h says.
+ * The name that a Thread object's thread has in the program, and in parentheses its role, unless the name says it. A
+ * reading counts as objects.h says.
  */
 enum sf_naming sf_clr_thread_name(const struct sf_clr_naming *naming, struct sf_clr_thread_fields *fields, uint64_t thread,
 			char *ret, size_t size);

@@ -39,7 +39,10 @@ static bool is_low(uint32_t unit)
 	return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* The character that begins with `unit`, at `at`, where there are `n_units`; and its units. Half of a pair is none: it is replaced. */
+/*
+ * The character that begins with `unit`, at `at`, where there are `n_units`; and its units. Half of a pair is none: it
+ * is replaced.
+ */
 static uint32_t get_utf16(const struct sf_reader *memory, uint64_t at, uint16_t unit, unsigned n_units, unsigned *used_ret)
 {
 	uint16_t low;
@@ -72,7 +75,12 @@ void sf_clr_read_utf16(const struct sf_reader *memory, uint64_t at, unsigned n_u
 static unsigned get_utf8(const unsigned char *text, uint32_t *ret)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const unsigned n = text[0] < 0x80 ? 1 : text[0] < 0xc0 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf8 ? 4 : 0;
+	const unsigned n = text[0] < 0x80   ? 1
+			   : text[0] < 0xc0 ? 0
+			   : text[0] < 0xe0 ? 2
+			   : text[0] < 0xf0 ? 3
+			   : text[0] < 0xf8 ? 4
+					    : 0;
 	uint32_t c = n > 1 ? text[0] & (0x7fu >> n) : text[0];
 
 	for (unsigned i = 1; i < n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables for versions whose description is not complete. g_dacTable has the addresses of the runtime's variables, in the order of
- * src/coreclr/inc/dacvars.h in dotnet/runtime.
+ * Tables for versions whose description is not complete. g_dacTable has the addresses of the runtime's variables, in
+ * the order of src/coreclr/inc/dacvars.h in dotnet/runtime.
  */
 #include "runtime/coreclr/versions.h"
 

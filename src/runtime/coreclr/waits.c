@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that waits is in a few methods of the class library, one inside the other: Task.Wait waits for an event, which waits for a
- * monitor's pulse. The outermost one says why, if no other code is between it and the wait.
+ * A thread that waits is in a few methods of the class library, one inside the other: Task.Wait waits for an event,
+ * which waits for a monitor's pulse. The outermost one says why, if no other code is between it and the wait.
  */
 #include "runtime/coreclr/waits.h"
 
 #include <string.h>
 
-/* By method, without arguments. The names are those of .NET 8, 9 and 10. To add one: a line, and a thread in tests/programs/dotnet/Blocked.cs. */
+/*
+ * By method, without arguments. The names are those of .NET 8, 9 and 10. To add one: a line, and a thread in
+ * tests/programs/dotnet/Blocked.cs.
+ */
 static const struct purpose {
 	const char *method, *purpose;
 	const struct sf_clr_lock_type *type;    /* of the object that is waited for; NULL: which one it is does not say more */

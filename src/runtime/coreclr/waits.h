@@ -10,7 +10,10 @@
 /* As sf_runtime_driver.purpose. `slot`: the runtime's, as frames have it. */
 const char *sf_clr_purpose(struct sf_clr_places *places, const struct sf_trace *trace, uint32_t slot);
 
-/* The type of the object that it waits for, and the frame of the method that waits for it. NULL: it waits for none whose type is known. */
+/*
+ * The type of the object that it waits for, and the frame of the method that waits for it. NULL: it waits for none
+ * whose type is known.
+ */
 const struct sf_clr_lock_type *sf_clr_waited_type(struct sf_clr_places *places, const struct sf_trace *trace, uint32_t slot,
 						  uint32_t *at_ret);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitors of HotSpot (runtime/objectMonitor.hpp, runtime/lockStack.hpp), and the locks that are AbstractOwnableSynchronizers.
+ * The monitors of HotSpot (runtime/objectMonitor.hpp, runtime/lockStack.hpp), and the locks that are
+ * AbstractOwnableSynchronizers.
  *
  * A monitor that a thread wants has an ObjectMonitor. Its owner is found in one of these ways:
  *

@@ -10,8 +10,8 @@
 #include "runtime/hotspot/exports.h"
 
 /*
- * Fills fields, sizes and numbers of *ret, with none that is beyond its limit (limits.h). False (SF_E_GONE) when the tables cannot be read (yet:
- * they are set while the library is loaded).
+ * Fills fields, sizes and numbers of *ret, with none that is beyond its limit (limits.h). False (SF_E_GONE) when the
+ * tables cannot be read (yet: they are set while the library is loaded).
  */
 bool sf_hotspot_read_tables(const struct sf_reader *memory,
 			    const struct sf_hotspot_exports *exports, struct sf_hotspot *ret,

@@ -14,8 +14,8 @@
 int sf_load_socket_file(const struct sf_load_target *target, int folder, const char *name);
 
 /*
- * A connection to the target itself; -1 and errno: nobody listens there (ENOENT, ECONNREFUSED), it is somebody else's (EPERM), or
- * nobody has taken up the connection in 5 s (EAGAIN).
+ * A connection to the target itself; -1 and errno: nobody listens there (ENOENT, ECONNREFUSED), it is somebody else's
+ * (EPERM), or nobody has taken up the connection in 5 s (EAGAIN).
  */
 int sf_load_socket_connect(const struct sf_load_target *target, int folder, const char *name);
 

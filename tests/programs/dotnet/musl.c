@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of glibc that Debian's libstdc++ and libgcc need and that musl does not have, so that programs of .NET for musl run with them. For
- * tests/e2e/test_dotnet_published.py, which compiles it with musl-gcc.
+ * The functions of glibc that Debian's libstdc++ and libgcc need and that musl does not have, so that programs of .NET
+ * for musl run with them. For tests/e2e/test_dotnet_published.py, which compiles it with musl-gcc.
  */
 #include <pthread.h>
 #include <stdlib.h>
