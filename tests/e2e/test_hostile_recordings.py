@@ -20,6 +20,7 @@ pytestmark = pytest.mark.waits
 
 NOBODY = 65534
 PAGE = 4096
+SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fuzz/corpus/fuzz_profile")
 READERS = [["report"], ["report", "--json"], ["export", "--format", "collapsed", "-o", "-"]]
 
 
@@ -298,6 +299,14 @@ def test_too_little_of_a_recording(reader, good):
     for how in READERS:
         done = reader(*how, path).fails(1)
         assert "cut short" in done.err and str(size) in done.err and "40000" in done.err, done
+
+
+def test_the_fuzz_target_begins_with_recordings(stillframe):
+    """Seeds that are refused for their form lead no further: fuzz/make_profile_seeds.py makes them anew."""
+    seeds = sorted(os.listdir(SEEDS))
+    assert len(seeds) >= 7
+    for seed in seeds:
+        assert "FUNCTIONS" in stillframe("report", os.path.join(SEEDS, seed)).ok().out, seed
 
 
 def test_a_recording_whose_writer_was_killed_in_a_burst(reader, good):

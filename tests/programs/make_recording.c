@@ -2,7 +2,7 @@
 /*
  * Writes a plausible recording through the real writer, for the tests of views and exports.
  *
- *     make_recording OUTPUT [STACKS [SAMPLES [THREADS [events]]]]      (1000 stacks, 10000 samples, 4 threads)
+ *     make_recording OUTPUT [STACKS [SAMPLES [THREADS [events|labels]]]]      (1000 stacks, 10000 samples, 4 threads)
  *
  * The same arguments give the same file. Stack number i spells i in decimal: one frame per digit, so
  * that all are distinct and share their outer frames; around them are recursion, a wait
@@ -85,6 +85,7 @@ struct maker {
 	unsigned n_stacks, n_threads;
 	bool of_events;              /* each sample stands for three events, in place of time */
 	uint32_t *threads, *running, *blocked;
+	uint32_t labels[2]; /* 0: none */
 };
 
 static void describe_target(struct maker *maker, struct sf_error *err)
@@ -148,6 +149,10 @@ static void write_sample(struct maker *maker, unsigned number, struct sf_error *
 		sample.state = SF_STATE_RUNNABLE;
 		sample.cpu_ns = 0;
 	}
+	if (number % 3 == 0)
+		sample.label = maker->labels[0];
+	if (number % 6 == 0)
+		sample.second_label = maker->labels[1];
 	if (maker->of_events) {
 		sample.cpu_ns = sample.wall_ns = 0;
 		sample.amount = 3;
@@ -224,7 +229,7 @@ int main(int argc, char **argv)
 	uint64_t end_ns = maker.start_ns + (uint64_t)n_samples / maker.n_threads * PERIOD_NS;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: make_recording OUTPUT [STACKS [SAMPLES [THREADS [events]]]]\n");
+		fprintf(stderr, "usage: make_recording OUTPUT [STACKS [SAMPLES [THREADS [events|labels]]]]\n");
 		return 2;
 	}
 	maker.threads = calloc(maker.n_threads, sizeof(*maker.threads));
@@ -235,6 +240,10 @@ int main(int argc, char **argv)
 	must(sf_recording_create(argv[1], &about, &maker.recording, &err), &err);
 	if (maker.of_events)
 		must(sf_recording_measure(maker.recording, "page-faults", "events", &err), &err);
+	if (argc > 5 && strcmp(argv[5], "labels") == 0) {
+		must(sf_recording_label(maker.recording, "trace", "4bf9", &maker.labels[0], &err), &err);
+		must(sf_recording_label(maker.recording, "size", "64", &maker.labels[1], &err), &err);
+	}
 	describe_target(&maker, &err);
 	make_stacks(&maker, &err);
 	for (unsigned number = 0; number < n_samples; number++)
