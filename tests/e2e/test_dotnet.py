@@ -305,6 +305,7 @@ def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path)
         target.end()
 
 
+@pytest.mark.long   # the short form has it with the runtime's walk, for which the agent is a profiler, too (test_dotnet_walks.py)
 @pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 def test_beside_a_profiler(stillframe, program, tmp_path):
     """A profiler that is there already keeps its place, and is told of the program's end."""

@@ -204,7 +204,7 @@ def test_attached_and_detached(stillframe, split, tmp_path):
     and a recording by our own walk loads nothing."""
     target = split()
     for name, walk in (("1.sfr", "snapshot"), ("2.sfr", "own"), ("3.sfr", "snapshot")):
-        done = stillframe.record_until(str(tmp_path / name), 200, "-p", target.pid, "-e", "signal", "--dotnet-walk", walk, "-F", "199")
+        done = stillframe.record_until(str(tmp_path / name), 120, "-p", target.pid, "-e", "signal", "--dotnet-walk", walk, "-F", "199")
         assert ("loaded into the program" in " ".join(done.err.split())) == (name == "1.sfr"), done.err
         check_listens(target.pid)
         assert len(mapped_in(target.pid)) == 1
