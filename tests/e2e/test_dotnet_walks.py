@@ -373,8 +373,12 @@ def test_shadow_stacks(by_hooks, shadow):
     for thread in ("recurs", "generics", "tails"):
         pairs = [(its, ours) for its, ours in stacks.pairs[thread] if its in stacks.by_runtime(thread, "hooks")]
         assert len(pairs) >= 20, (thread, len(pairs))
-        different = [(its, ours) for its, ours in pairs if methods(its) != without_funclets(ours) and is_whole(ours)]
-        assert all(is_entering(its, ours) for its, ours in different), different
+        # In the class library, which the first Console.WriteLine() compiles, finally blocks and the like differ.
+        own = [(its, ours) for its, ours in pairs if is_whole(ours) and methods(ours)[0].startswith("Demo.")]
+        assert len(own) >= 20, (thread, len(own), len(pairs))
+        different = [(its, ours) for its, ours in own if methods(its) != without_funclets(ours)]
+        wrong = [(methods(its), methods(ours)) for its, ours in different if not is_entering(its, ours)]
+        assert not wrong, "\n".join(map(str, wrong))
         assert thread == "recurs" or len(different) <= 0.2 * len(pairs), different
     assert any(methods(its)[:2] == ["Demo.Shadow.Work(int)", "Demo.Shadow.End(int)"] for its in stacks.by_runtime("tails", "hooks"))
     assert any(methods(its)[:2] == 2 * ["Demo.Shadow.Fib(int)"] for its in stacks.by_runtime("recurs", "hooks"))
