@@ -85,6 +85,12 @@ FAULTS = [
     ("capture/ptrace/stack_copy.c", "if (!sf_task_same_place(look, &again))\n\t\treturn SF_COPY_MOVED;", "", "test_stack_copy"),
     ("capture/ptrace/overhead_limit.c", "cost_ns < most_ns ? cost_ns : most_ns", "cost_ns + 0 * most_ns", "test_overhead_limit"),
     # Events.
+    ("capture/perf/kernel_time.c", "if (!sf_thread_awake(thread) || !has_time", "if (!has_time", "test_perf_kernel_time"),
+    ("capture/perf/kernel_time.c", "\tset_apart(perf, thread);\n\tif (!sf_thread", "\tsf_perf_kernel_time_split(perf, thread);\n\tif (!sf_thread", "test_perf_kernel_time"),
+    ("capture/perf/kernel_time.c", "!perf->events.kernel && perf->may_hold", "perf->may_hold", "test_perf_kernel_time"),
+    ("capture/perf/batch.c", "sf_thread_see(thread, now_ns) && sf_thread_awake(thread)", "sf_thread_see(thread, now_ns)", "test_perf_batch"),
+    ("capture/perf/shares.c", "thread->due_ns += record->period_ns;", "thread->due_ns += perf->events.period_ns;", "test_perf_batch"),
+    ("capture/ptrace/thread.c", "in_call ? period_ns : KEPT_PERIODS", "in_call ? 0 : KEPT_PERIODS", "test_capture_thread"),
     ("capture/perf/counting.c", "\tpass_over(thread, &weight);\n", "\tpass_over(thread, &weight);\n\tthread->over = weight;\n", "test_perf_counting"),
     ("capture/perf/counting.c", "record->time_ns < perf->events.renewed_ns ?", "record->time_ns < 0 * perf->events.renewed_ns ?", "test_perf_counting"),
     ("capture/perf/counting.c", "return record->pid == 0 ||", "return", "test_perf_counting"),

@@ -49,7 +49,7 @@ static void lose(struct sf_perf *perf, struct sf_thread *thread)
 }
 
 /* The time beyond waits, since a batch may end just before a sample. */
-void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
+static void set_apart(struct sf_perf *perf, struct sf_thread *thread)
 {
 	const uint64_t periods_ns = thread->due_ns + thread->passed_ns, period_ns = perf->events.period_ns;
 	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST);
@@ -61,7 +61,12 @@ void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
 	thread->cpu_ns -= thread->beyond_ns;
 	if (!perf->kernel_time.on && thread->beyond_ns > WAITS_NS + WAITS_PERIODS * period_ns)
 		lose(perf, thread);
-	else if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->beyond_ns)))
+}
+
+void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
+{
+	set_apart(perf, thread);
+	if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->beyond_ns)))
 		seek(thread);
 }
 
@@ -82,7 +87,7 @@ static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 		watch->next_scan_ns = watch->next_list_ns = 0;
 		return false;
 	}
-	sf_perf_kernel_time_split(perf, thread);
+	set_apart(perf, thread);
 	if (!sf_thread_awake(thread) || !has_time(perf, thread->beyond_ns))
 		return false;
 	thread->kernel_time.holds = true;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which threads are held to find their CPU time in the kernel. The kernel's counts and words are replaced (--wrap), and
+ * so is the hold.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+
+#define MS UINT64_C(1000000)
+#define PERIOD (10 * MS)
+#define TOO_MANY 100
+
+static struct sf_perf perf;
+static struct sf_thread thread;
+static struct sf_task_run run;
+static uint64_t now_ns;
+static unsigned n_holds;
+static bool sleeps;
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns);
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = run;
+	return true;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_look){ .state = sleeps ? SF_STATE_BLOCKED : SF_STATE_RUNNING };
+	return true;
+}
+
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns)
+{
+	(void)capture, (void)time_ns;
+	assert_ptr_equal(held, &thread);
+	n_holds++;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	perf = (struct sf_perf){ .events = { .period_ns = PERIOD }, .may_hold = true, .own_pid = 99 };
+	perf.base.blocked_period_ns = 50 * MS;
+	perf.base.watch.options = &perf.base.options;
+	sf_perf_budget_begin(&perf.budget);
+	sf_perf_kernel_time_begin(&perf);
+	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 } };
+	run = (struct sf_task_run){ 0 };
+	now_ns = 0;
+	n_holds = 0;
+	sleeps = false;
+	return sf_vec_push(&perf.base.watch.threads, &thread) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_vec_deinit(&perf.base.watch.threads);
+	return 0;
+}
+
+/* The thread uses so much CPU time, none of which has a sample. */
+static void ran(uint64_t ms)
+{
+	run.cpu_ns += ms * MS;
+	run.switches++;
+	now_ns += ms * MS;
+}
+
+static void look_and_seek(void)
+{
+	assert_true(sf_thread_see(&thread, now_ns));
+	sf_perf_kernel_time_look(&perf, &thread);
+	sf_perf_kernel_time_seek(&perf, now_ns);
+}
+
+static void a_running_thread_is_held(void **state)
+{
+	(void)state;
+	ran(19);
+	look_and_seek();
+	assert_int_equal(n_holds, 0);        /* the last period may be one of user mode */
+	ran(1);
+	look_and_seek();
+	assert_int_equal(n_holds, 1);
+	assert_true(thread.kernel_time.holds);
+}
+
+/* A hold would break off the system call. */
+static void a_sleeping_thread_is_not_held(void **state)
+{
+	(void)state;
+	ran(100);
+	sleeps = true;
+	look_and_seek();
+	assert_true(thread.kernel_time.is_sought);
+	assert_int_equal(n_holds, 0);
+}
+
+/* Each look costs, also a look that finds no reason for a hold. */
+static void a_thread_that_sleeps_on_is_not_sought(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	ran(100);
+	sleeps = true;
+	look_and_seek();
+	for (; thread.kernel_time.is_sought && n < TOO_MANY; n++)
+		sf_perf_kernel_time_seek(&perf, now_ns);
+	assert_true(n > 1 && n < TOO_MANY);
+}
+
+static void own_and_unwatched_threads_are_not_held(void **state)
+{
+	(void)state;
+	ran(100);
+	thread.task.pid = 99;
+	look_and_seek();
+	thread.task.pid = 10;
+	thread.watched = false;
+	look_and_seek();
+	assert_int_equal(n_holds, 0);
+}
+
+static void none_is_held_where_the_kernel_is_sampled(void **state)
+{
+	(void)state;
+	perf.events.kernel = true;
+	sf_perf_kernel_time_begin(&perf);
+	assert_false(perf.kernel_time.on);
+	ran(100);
+	look_and_seek();
+	perf.events.kernel = perf.may_hold = false;
+	sf_perf_kernel_time_begin(&perf);
+	look_and_seek();
+	assert_int_equal(n_holds, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_running_thread_is_held),
+		TEST(a_sleeping_thread_is_not_held),
+		TEST(a_thread_that_sleeps_on_is_not_sought),
+		TEST(own_and_unwatched_threads_are_not_held),
+		TEST(none_is_held_where_the_kernel_is_sampled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
