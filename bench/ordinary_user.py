@@ -72,17 +72,13 @@ def spin(stack):
 def weights(path):
     """CPU time by innermost function of user mode; that in the kernel; that which is lost."""
     with contextlib.closing(sqlite3.connect(path)) as database:
-        kinds = dict(database.execute("SELECT word, id FROM kinds"))
-        rows = database.execute(
-            "SELECT coalesce(n.name, '?'), sum(s.cpu_ns) FROM samples s LEFT JOIN (SELECT f.stack, min(f.depth) AS depth FROM stack_frames f JOIN frames ON frames.id = f.frame "
-            "WHERE frames.kind NOT IN (?, ?, ?) GROUP BY f.stack) top ON top.stack = s.stack "
-            "LEFT JOIN stack_frames f ON f.stack = s.stack AND f.depth = top.depth LEFT JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 "
-            "WHERE s.cpu_ns > 0 GROUP BY 1", (kinds["kernel"], kinds["wait"], kinds["cut"])).fetchall()
-        kernel = database.execute("SELECT coalesce(sum(s.cpu_ns), 0) FROM samples s JOIN stack_frames f ON f.stack = s.stack AND f.depth = 0 JOIN frames ON frames.id = f.frame "
-                                  "WHERE frames.kind = ?", (kinds["kernel"],)).fetchone()[0]
+        found = user_weights(database)
+        kernel = database.execute(
+            "SELECT coalesce(sum(s.cpu_ns), 0) FROM samples s JOIN stack_frames f ON f.stack = s.stack AND f.depth = 0 "
+            "JOIN frames ON frames.id = f.frame JOIN kinds ON kinds.id = frames.kind WHERE kinds.word = 'kernel'").fetchone()[0]
         lost = dict(database.execute("SELECT cause, sum(cpu_ns) FROM losses GROUP BY 1"))
     path.unlink()
-    return dict(rows), kernel, lost
+    return found, kernel, lost
 
 
 def record(prefix, program, pid, out, rate, *options):

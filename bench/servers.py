@@ -61,15 +61,9 @@ def wait_share(weights):
 def by_stillframe(pid, engine, options):
     path = FOLDER / "r.sfr"
     run(STILLFRAME, "record", "-q", "-p", str(pid), "-e", engine, *options, "-F", "997", "--clock", "cpu", "-d", SECONDS + "s", "-o", str(path))
-    weights = {}
     with contextlib.closing(sqlite3.connect(path)) as database:
-        kinds = dict(database.execute("SELECT word, id FROM kinds"))
-        rows = database.execute(
-            "SELECT n.name, sum(s.cpu_ns) FROM samples s JOIN (SELECT f.stack, min(f.depth) AS depth FROM stack_frames f JOIN frames ON frames.id = f.frame "
-            "WHERE frames.kind NOT IN (?, ?, ?) GROUP BY f.stack) top ON top.stack = s.stack "
-            "JOIN stack_frames f ON f.stack = s.stack AND f.depth = top.depth JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 "
-            "WHERE s.cpu_ns > 0 GROUP BY n.name", (kinds["kernel"], kinds["wait"], kinds["cut"]))
-        weights.update(rows)
+        weights = user_weights(database)
+    weights.pop("?", None)
     path.unlink()
     return wait_share(weights)
 
