@@ -137,8 +137,8 @@ struct sf_engine {
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 
 	/*
-	 * What the user reads before the recording starts, if open() does not refuse. NULL, also in the place of the
-	 * function: nothing.
+	 * A warning for the user, printed before the recording starts if open() does not refuse. NULL, also in the place of
+	 * the function: none.
 	 */
 	const char *(*warning)(const struct sf_capture_options *options);
 

@@ -69,7 +69,7 @@ static void add_label(struct labels *labels, const char *key, const char *text, 
 	labels->n++;
 }
 
-/* One that the sample carries in the recording; 0: none. */
+/* A label that the sample carries in the recording; 0: none. */
 static void add_own_label(struct labels *labels, uint32_t number)
 {
 	const struct sf_profile *profile = labels->pprof->profile;

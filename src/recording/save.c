@@ -247,7 +247,7 @@ static bool (*const savers[])(struct sf_recording *recording, struct sf_error *e
 	save_holds, save_measure, save_session,
 };
 
-/* Those that wait stay. */
+/* Samples that wait for names stay. */
 static void forget_samples(struct sf_recording *recording)
 {
 	const size_t n = recording->samples.n;

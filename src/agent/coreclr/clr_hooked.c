@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hooks do: they note the method on the thread's shadow stack. Under the rules of shadow_writer.h. */
+/* The hooks' own work: to note the method on the thread's shadow stack. The rules of shadow_writer.h apply. */
 #include <stddef.h>
 
 #include "agent/coreclr/clr_hooks.h"

@@ -17,7 +17,7 @@ extern _Atomic uint8_t sf_clr_hooks_on;
 bool sf_clr_hooks(void **enter_ret, void **leave_ret);
 
 /*
- * What the hooks call, with all general registers saved. `return_address`: where the hook's own return address lies, at
+ * The hooks call these, with all general registers saved. `return_address`: where the hook's own return address lies, at
  * the foot of the method's frame. `thread`: the thread pointer.
  */
 void sf_clr_hooked_enter(uint64_t function, const uint64_t *return_address, uint64_t thread);

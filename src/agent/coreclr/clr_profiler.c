@@ -138,7 +138,7 @@ void sf_clr_profiler_shut_down(void)
 	pthread_mutex_unlock(lock);
 }
 
-/* One profiler that leaves is as good as another: none of them is called any more. */
+/* Any of the profilers that leave is released: the runtime calls none of them any more. */
 void sf_clr_profiler_detached(void)
 {
 	for (unsigned i = 0; i < MAX_LEAVING; i++) {

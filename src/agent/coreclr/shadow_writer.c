@@ -142,7 +142,7 @@ static struct sf_shadow_entry *find_frame(const struct sf_shadow_stack *stack, u
 	return NULL;
 }
 
-/* Those of frames that are not above this one have been left by an exception of their finally blocks. */
+/* Forgets the unwindings of frames that are not above this one: an exception in their finally blocks has left them. */
 static void forget_left(struct sf_shadow_stack *stack, uint64_t frame)
 {
 	uint32_t n = 0;
@@ -216,7 +216,7 @@ static bool take(struct sf_shadow_table *table, uint32_t i, int32_t from, int32_
 	return true;
 }
 
-/* That of an ended thread with the same id: readers find a thread by its id. */
+/* The stack of an ended thread that had the same id: readers find a thread by its id. */
 static uint32_t find_same(const struct sf_shadow_table *table, int32_t tid)
 {
 	uint32_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One word says who owns the profile while a call is under way. */
+/* The state of the call: a single word, which both threads change by compare-and-exchange. */
 #include "agent/sampler/round_call.h"
 
 #include <stdatomic.h>

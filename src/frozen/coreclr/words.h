@@ -43,7 +43,7 @@
 	"of --dotnet-walk shadow: hooks only in methods whose name, such as Namespace.Type.Method, matches (POSIX extended)"
 #define SF_CORECLR_HOOKS_ONLY_AGENT_HELP                                                           \
 	"With dotnet-walk=shadow: hooks only in methods whose name, such as Namespace.Type.Method, matches (default: all)."
-/* What the user reads before such a recording starts. */
+/* Printed before such a recording starts. */
 #define SF_CORECLR_HOOKS_WARNING                                                                   \
 	"the program will be slower: the .NET runtime calls a hook of stillframe at each entry and exit of a method, and " \
 	"inlines none. Short methods that call each other take ten times as long"
