@@ -47,7 +47,7 @@ struct sf_held {
 	bool    ours;        /* it stands because of us, not because of a signal */
 	bool    is_32_bit;   /* sf_hold_registers found it in 32-bit code: there is nothing to read */
 	bool    read;        /* sf_hold_registers was called, and ... */
-	bool    to_mend;     /* ... found a system call that our stop made fail, */
+	bool    to_mend;     /* ... found a system call that our stop, or a signal that only a traced thread takes, made fail, */
 	bool    at_sleep;    /* or one that it was about to sleep in, and */
 	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
 };

@@ -284,6 +284,18 @@ def test_kernel_time_of_an_ordinary_user(everybodys, may_hold):
     assert lost <= 0.2 * system and 0.7 * system <= reads <= used, (lost, system, reads, done)
 
 
+def test_no_call_fails_for_kernel_time(everybodys):
+    """Each call of the table begins right after a random time on the CPU, and threads are held for their time in the kernel."""
+    if paranoid() != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2")
+    output = everybodys.path("r.sfr")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "-e", "perf", "-F", "997", "--max-cost", "100", "-o", output, "--",
+                           everybodys.program("eintr_table"), "60" if LONG else "1.5", "5", "burn"], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0, [line for line in done.stdout.splitlines() if "BAD" in line] or done
+    assert int(re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)[1].replace(",", "")) > 10, done
+
+
 def test_naps_of_an_ordinary_user(everybodys):
     """By auto, which takes perf. Of bursts of 0.2 ms each 100 ms looks find a few percent, and the kernel's clock finds those in user mode."""
     if paranoid() != 2:

@@ -85,6 +85,8 @@ FAULTS = [
     ("capture/ptrace/stack_copy.c", "if (!sf_task_same_place(look, &again))\n\t\treturn SF_COPY_MOVED;", "", "test_stack_copy"),
     ("capture/ptrace/overhead_limit.c", "cost_ns < most_ns ? cost_ns : most_ns", "cost_ns + 0 * most_ns", "test_overhead_limit"),
     # Events.
+    ("os/linux/hold.c", "return held->ours || held->signal;", "return held->ours;", "test_hold"),
+    ("os/linux/hold.c", "held->signal == stops[i]", "false", "test_hold"),
     ("capture/perf/kernel_time.c", "if (!sf_thread_awake(thread) || !has_time", "if (!has_time", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "\tset_apart(perf, thread);\n\tif (!sf_thread", "\tsf_perf_kernel_time_split(perf, thread);\n\tif (!sf_thread", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "!perf->events.kernel && perf->may_hold", "perf->may_hold", "test_perf_kernel_time"),

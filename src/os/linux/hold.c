@@ -157,7 +157,22 @@ static bool get_registers(struct sf_held *held, struct user_regs_struct *regs)
  * that answers an interruption with EINTR and not by restarting (sf_call_mends). No signal came,
  * so nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler
  * runs".
+ *
+ * The same holds where a signal stopped it. A signal that its process ignores stops only a traced thread (sig_ignored()
+ * in kernel/signal.c). A signal with a handler makes an EINTR of the kernel's code. A signal that stops the process
+ * makes calls fail without a tracer, too.
  */
+static bool is_for_us(const struct sf_held *held)
+{
+	static const int stops[] = { SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU };
+
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+		if (held->signal == stops[i])
+			return false;
+	}
+	return held->ours || held->signal;
+}
+
 static void mend_system_call(struct sf_held *held)
 {
 	struct user_regs_struct regs;
@@ -176,13 +191,13 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 	sf_user_regs_load(&regs, ret);
 	held->read = true;
 	held->syscall = sf_user_regs_syscall(&regs, &held->at_sleep);
-	held->to_mend = held->ours && sf_user_regs_mend(&regs);
+	held->to_mend = is_for_us(held) && sf_user_regs_mend(&regs);
 	return true;
 }
 
 void sf_hold_release(struct sf_held *held)
 {
-	if (held->ours && (held->to_mend || !held->read))
+	if (is_for_us(held) && (held->to_mend || !held->read))
 		mend_system_call(held);
 	ptrace(PTRACE_DETACH, held->tid, NULL, (void *)(intptr_t)held->signal);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals that a thread takes while it is held. A child waits in epoll_wait(), which an interruption makes fail. It is
+ * attached to, gets a signal, stands for it, and is let go. Its call may fail only where it fails without a tracer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "frozen/arch.h"
+#include "os/hold.h"
+#include "os/task.h"
+
+enum { WAITED = 10, FAILED, FAILED_AFTER_HANDLER }; /* how the child ends */
+
+static volatile sig_atomic_t handled;
+
+static void handle(int number)
+{
+	(void)number;
+	handled = 1;
+}
+
+struct child {
+	int signal;
+	void (*action)(int);
+	pid_t pid;
+	int ends[2];        /* a byte in this pipe is what it waits for */
+	struct sf_held held;
+	int end;            /* its exit status */
+};
+
+static void wait_for_data(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	const int epoll = epoll_create1(0);
+	int n;
+
+	epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	n = epoll_wait(epoll, &event, 1, -1);
+	_exit(n == 1 ? WAITED : n < 0 && errno == EINTR ? handled ? FAILED_AFTER_HANDLER : FAILED : 1);
+}
+
+static void start(struct child *child)
+{
+	assert_int_equal(pipe(child->ends), 0);
+	child->pid = fork();
+	if (child->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(child->signal, child->action);
+		wait_for_data(child->ends[0]);
+	}
+	while (sf_task_letter(child->pid, child->pid) != 'S')
+		usleep(1000);
+}
+
+/* Attached as sf_hold_request() does, but for the interruption: the signal is first. */
+static void hold(void *arg)
+{
+	struct child *child = arg;
+	struct sf_regs regs;
+
+	ptrace(PTRACE_SEIZE, child->pid, NULL, NULL);
+	kill(child->pid, child->signal);
+	if (sf_hold_wait(&child->held, true) && child->held.stopped && sf_hold_registers(&child->held, &regs))
+		sf_hold_release(&child->held);
+}
+
+static int end_after(int signal, void (*action)(int))
+{
+	struct child child = { .signal = signal, .action = action };
+	struct sf_error err = { 0 };
+	int status = 0;
+
+	start(&child);
+	assert_true(sf_hold_run(hold, &child, &err));
+	assert_int_equal(child.held.signal, signal);
+	assert_false(child.held.ours);
+	if (signal == SIGTSTP) {
+		assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
+		assert_true(WIFSTOPPED(status));
+		kill(child.pid, SIGCONT);
+	}
+	assert_int_equal(write(child.ends[1], "", 1), 1);
+	assert_int_equal(waitpid(child.pid, &status, 0), child.pid);
+	close(child.ends[0]);
+	close(child.ends[1]);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Without a tracer the kernel discards these when they are sent. */
+static void test_ignored_signals(void **state)
+{
+	(void)state;
+	assert_int_equal(end_after(SIGCHLD, SIG_DFL), WAITED);
+	assert_int_equal(end_after(SIGWINCH, SIG_DFL), WAITED);
+	assert_int_equal(end_after(SIGUSR1, SIG_IGN), WAITED);
+}
+
+static void test_signals_of_the_program(void **state)
+{
+	(void)state;
+	assert_int_equal(end_after(SIGUSR1, handle), FAILED_AFTER_HANDLER);
+	assert_int_equal(end_after(SIGCHLD, handle), FAILED_AFTER_HANDLER);
+	assert_int_equal(end_after(SIGTSTP, SIG_DFL), FAILED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ignored_signals),
+		cmocka_unit_test(test_signals_of_the_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
