@@ -11,6 +11,7 @@ enum part {
 	PART_PLT,
 	PART_ENTRY,
 	PART_MANAGED,
+	PART_HIJACK,
 };
 
 static const char *const plt_names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
@@ -45,6 +46,8 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 		return false;
 	ret->elf.work = work;
 	ret->n_cfi += sf_elf_eh_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
+	if (ret->n_cfi)
+		ret->hijack = sf_hijack_find(&ret->elf, &ret->cfi[0]);
 	ret->n_cfi += sf_elf_debug_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	add_debug_file(ret);
 	if (!sf_elf_section(&ret->elf, ".gnu_debugdata", &ret->packed))
@@ -89,6 +92,7 @@ void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE
 		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end, inputs->has_go }, NULL, 0);
 	add_part(&digest, PART_ENTRY, (const uint64_t[4]){ elf->entry }, NULL, 0);
 	add_part(&digest, PART_MANAGED, (const uint64_t[4]){ inputs->managed, inputs->managed_size }, NULL, 0);
+	add_part(&digest, PART_HIJACK, (const uint64_t[4]){ inputs->hijack }, NULL, 0);
 	for (size_t i = 0; i < inputs->n_cfi; i++) {
 		const struct sf_cfi *cfi = &inputs->cfi[i];
 

@@ -50,6 +50,8 @@ struct sf_rows {
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
 	uint64_t flagged, flagged_size;
 	uint32_t flag;
+	uint64_t lowered;
+	int32_t lowered_by;
 };
 
 /* Row rules are interned numbers (from 1) until packing; those of a gap are the first. */
@@ -99,6 +101,25 @@ void sf_rows_flag(struct sf_rows *rows, uint64_t start, uint64_t size, uint32_t 
 	rows->flag = flag;
 }
 
+void sf_rows_lower(struct sf_rows *rows, uint64_t start, int32_t by)
+{
+	rows->lowered = start;
+	rows->lowered_by = by;
+}
+
+/* The rules as the table has them for the current function. */
+static struct sf_rules mend(const struct sf_rows *rows, const struct sf_rules *rules)
+{
+	const uint64_t start = rows->base + rows->current.start;
+	struct sf_rules mended = *rules;
+
+	if (start - rows->flagged < rows->flagged_size)
+		mended.flags |= rows->flag;
+	if (rows->lowered && start == rows->lowered && mended.cfa.how == SF_HOW_REGISTER_PLUS)
+		mended.cfa.value = (int32_t)((uint32_t)mended.cfa.value - (uint32_t)rows->lowered_by);
+	return mended;
+}
+
 bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
 {
 	if (end > rows->end)
@@ -128,16 +149,14 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 {
 	struct sf_span *current = &rows->current;
 	struct sf_row row, *last;
-	struct sf_rules flagged;
+	struct sf_rules mended;
 
 	rows->overfull |= rows->rows.n >= MAX_ROWS;
 	if (address - rows->base >= current->end || rows->overfull)
 		return true;
 	row.offset = (uint32_t)(address - rows->base);
-	flagged = *rules;
-	if (rows->base + current->start - rows->flagged < rows->flagged_size)
-		flagged.flags |= rows->flag;
-	row.rules = intern_rules(rows, &flagged);
+	mended = mend(rows, rules);
+	row.rules = intern_rules(rows, &mended);
 	if (!row.rules)
 		return false;
 	last = current->n_rows ? &rows->rows.items[rows->rows.n - 1] : NULL;

@@ -30,6 +30,12 @@ void sf_rows_destroy(struct sf_rows *rows);
 void sf_rows_flag(struct sf_rows *rows, uint64_t start, uint64_t size, uint32_t flag);
 
 /*
+ * In rows of the function at `start` (0: none) the CFA is `by` bytes lower than it is said to be. For functions whose
+ * rules save no registers.
+ */
+void sf_rows_lower(struct sf_rows *rows, uint64_t start, int32_t by);
+
+/*
  * Starts a function; false if it is of no use (outside the range, empty, or in a function of an earlier
  * source), and then nothing more is to be said about it.
  */

@@ -109,6 +109,7 @@ static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SI
 	if (!rows)
 		return sf_fail_memory(err);
 	sf_rows_flag(rows, inputs->managed, inputs->managed_size, SF_RULES_PROLOGUE);
+	sf_rows_lower(rows, inputs->hijack, 8);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (!sources[i](inputs, rows, err))
 			return false;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <dwarf.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "elf/debug_file.h"
 #include "elf_builder.h"
 #include "frozen/arch.h"
+#include "unwind/inputs.h"
 #include "unwind/unwind.h"
 
 #define TEXT 0x1000u
@@ -589,6 +591,92 @@ static void a_build_id_is_not_in_the_key(void **state)
 	assert_true(is_same_key(&a, &b));
 }
 
+/*
+ * CoreCLR's routine for hijacked returns, but for what is between its pushes and its pops: by its rules a word is
+ * between the saved registers and the return address, and its code returns to that word.
+ */
+static const uint8_t hijack_code[] = {
+	0x50, 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x50, 0x90, 0x58, 0x5a,
+	0x41, 0x5c, 0x41, 0x5d, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3,
+};
+static const uint8_t hijack_rules[] = {
+	0x41, 0x0e, 16, 0x41, 0x0e, 24, 0x41, 0x0e, 32, 0x42, 0x0e, 40, 0x42, 0x0e, 48, 0x42, 0x0e, 56, 0x42, 0x0e, 64,
+	0x41, 0x0e, 72, 0x41, 0x0e, 80, 0x42, 0x0e, 72, 0x41, 0x0e, 64, 0x42, 0x0e, 56, 0x42, 0x0e, 48, 0x42, 0x0e, 40,
+	0x42, 0x0e, 32, 0x41, 0x0e, 24, 0x41, 0x0e, 16,
+};
+/* The bytes on the stack up to the return address and with it, by the code. */
+static const uint8_t hijack_taken[] = {
+	0, 8, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 64, 72, 72, 64, 56, 56, 48, 48, 40, 40, 32, 32, 24, 16, 8,
+};
+
+#define HIJACK (TEXT + 0x20)
+
+/* Its .eh_frame: the size. */
+static size_t put_hijack_rules(uint8_t *ret)
+{
+	const struct frames f = make_frames(true, HIJACK, 8);
+	const uint32_t length = 20 + sizeof(hijack_rules) + 1;
+	const uint64_t size = sizeof(hijack_code);
+
+	memcpy(ret, f.bytes, f.size);
+	memcpy(ret + 24, &length, sizeof(length));
+	memcpy(ret + 40, &size, sizeof(size));
+	memcpy(ret + 48, hijack_rules, sizeof(hijack_rules));
+	ret[48 + sizeof(hijack_rules)] = DW_CFA_nop;
+	return 48 + sizeof(hijack_rules) + 1;
+}
+
+static void check_taken(const struct elf_part *parts, int more)
+{
+	struct made made = build(parts, 2);
+
+	for (size_t i = 0; i < sizeof(hijack_taken); i++)
+		assert_int_equal(cfa_at(&made, HIJACK + i), hijack_taken[i] + more);
+	sf_unwind_close(made.block, made.table.header->size);
+}
+
+/* Code that does not return to that word has the rules as they are. The code is a part of the key. */
+static void the_rules_of_hijacked_returns_are_mended(void **state)
+{
+	uint8_t bytes[sizeof(code)] = { 0xc3 }, rules[128];
+	struct elf_part parts[] = { text, section(".eh_frame", EH_FRAME, rules, put_hijack_rules(rules)) };
+	struct sf_cache_key keys[2];
+	(void)state;
+
+	memcpy(bytes + 0x20, hijack_code, sizeof(hijack_code));
+	parts[0].bytes = bytes;
+	check_taken(parts, 0);
+	keys[0] = key_of(parts, 2);
+	bytes[0x20 + sizeof(hijack_code) - 1] = 0x90;
+	check_taken(parts, 8);
+	keys[1] = key_of(parts, 2);
+	assert_false(is_same_key(&keys[0], &keys[1]));
+}
+
+/* In each runtime that this machine has. */
+static void runtimes_have_a_routine_for_hijacked_returns(void **state)
+{
+	glob_t found = { 0 };
+	(void)state;
+
+	glob("/usr/*/dotnet/shared/Microsoft.NETCore.App/*/libcoreclr.so", 0, NULL, &found);
+	glob("~/.nuget/packages/microsoft.netcore.app.runtime.linux*-x64/*/runtimes/*/native/libcoreclr.so",
+	     GLOB_TILDE | GLOB_APPEND, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int fd = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
+		struct sf_inputs inputs;
+
+		assert_true(sf_inputs_open(fd, NULL, &inputs, NULL));
+		if (!inputs.hijack)
+			fail_msg("%s has none", found.gl_pathv[i]);
+		sf_inputs_close(&inputs);
+		close(fd);
+	}
+	if (!found.gl_pathc)
+		skip();
+	globfree(&found);
+}
+
 static void assert_refused(int fd, enum sf_code code_wanted, const char *words)
 {
 	struct sf_error err;
@@ -637,6 +725,8 @@ int main(void)
 		cmocka_unit_test(aarch64_plt),
 		cmocka_unit_test(rows_win_over_the_plt_guess),
 		cmocka_unit_test(the_entry_point_has_no_caller),
+		cmocka_unit_test(the_rules_of_hijacked_returns_are_mended),
+		cmocka_unit_test(runtimes_have_a_routine_for_hijacked_returns),
 		cmocka_unit_test(files_that_are_refused),
 	};
 

@@ -9,6 +9,7 @@
 #define RBX 3
 #define RBP 6
 #define RSP 7
+#define WORD 8
 #define MAX_FRAMES 512
 #define END_OF_FRAMES UINT64_MAX
 #define HIJACKED 0x80u          /* Thread.State: TS_Hijacked (src/coreclr/vm/threads.h) */
@@ -184,19 +185,16 @@ static bool is_caller(const struct looking *look, const struct restored *restore
 }
 
 /*
- * In the routine to which hijacked return addresses lead (OnHijackTripThread, src/coreclr/vm/amd64/asmhelpers.S), the
- * rules of the file are those of a routine that was called. But no return address is on the stack: the routine makes
- * room for one below, first of all, and the original one is put there. The cursor has the registers by those rules.
+ * In the routine to which hijacked return addresses lead, before the original one is in its place: the word there is any.
+ * The cursor has the registers of the caller, but for pc.
  */
-static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor, uint64_t above)
+static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor, uint64_t thread, uint64_t above)
 {
 	struct restored restored = { .regs = cursor->regs };
-	const uint64_t cfa = cursor->regs.r[RSP];
 
-	if (!sf_reg_known(&cursor->regs, RSP) || !sf_read_u64(&cursor->still->memory, cfa - 16, &restored.regs.pc))
-		return false;
-	sf_reg_set(&restored.regs, RSP, cfa - 8);
-	if (!is_caller(look, &restored, above))
+	if (!sf_reg_known(&cursor->regs, RSP) ||
+	    !sf_clr_hijacked_return(look->coreclr, look->memory, thread, cursor->regs.r[RSP] - WORD, &restored.regs.pc) ||
+	    !is_caller(look, &restored, above))
 		return false;
 	cursor->regs = restored.regs;
 	cursor->exact = false;
@@ -230,7 +228,7 @@ bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, u
 	const struct sf_reader outside = sf_reader_outside(&cursor->still->memory);
 	const struct looking look = { coreclr, &outside };
 
-	return resume_by_frames(&look, cursor, thread, above) || (thread && resume_hijacked(&look, cursor, above));
+	return resume_by_frames(&look, cursor, thread, above) || resume_hijacked(&look, cursor, thread, above);
 }
 
 /*
