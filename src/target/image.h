@@ -16,7 +16,6 @@
 #include "elf/work.h"
 #include "frozen/unwind/table.h"
 
-#define SF_MAX_BUILD_ID 32
 #define SF_MAX_IMAGE_CODE 8 /* executable segments: one in nearly all files */
 
 struct sf_image {
@@ -27,7 +26,7 @@ struct sf_image {
 	bool     is_kernel;     /* no file: code of the kernel, by its addresses */
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device;
-	uint8_t  build_id[SF_MAX_BUILD_ID];
+	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
 	size_t   n_code;        /* when fd was closed early (sf_image_close): what maps need of
 				 * it */

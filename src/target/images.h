@@ -4,14 +4,14 @@
  * start at 1 and are dense; images live as long as the set.
  *
  * A target chooses how many files it maps, and what is in them. There are limits for all of them
- * together: open files, copies of memory, tables. An image beyond one of them is an image without,
+ * together: on files (image_files.h) and on tables. An image beyond one of them is an image without,
  * and its note says so.
  */
 #ifndef SF_TARGET_IMAGES_H
 #define SF_TARGET_IMAGES_H
 
 #include "os/process.h"
-#include "target/image.h"
+#include "target/image_files.h"
 
 struct sf_images;
 
@@ -41,17 +41,6 @@ void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop);
  */
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping);
-
-/*
- * A file as somebody else saw it mapped: an agent inside a process, or a stream that was written
- * once.
- */
-struct sf_image_seen {
-	const char *path;        /* as in /proc/PID/maps, " (deleted)" and all */
-	uint64_t inode, device;  /* of the file, as maps tell them; 0: none */
-	const uint8_t *build_id;
-	size_t build_id_size;    /* 0: none */
-};
 
 /*
  * Finds the image that was seen, or adds it. A new image is opened, but not yet loaded. Its file is the
