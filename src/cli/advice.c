@@ -10,12 +10,24 @@
 
 #define NOTABLE_NS 100000000 /* the kernel's clock for descendants ticks 100 times a second */
 
+/* Of the processes that were chosen and of all that they started: what ended ones used, and living ones that are not recorded. */
 static uint64_t sum_of_children(const struct sf_capture_options *capture)
 {
-	uint64_t sum_ns = 0;
+	struct sf_ids processes = { 0 };
+	uint64_t sum_ns = 0, ns;
+	bool fine = true;
 
-	for (size_t i = 0; i < sf_capture_n_pids(capture); i++)
-		sum_ns += sf_process_children_cpu(sf_capture_pid(capture, i));
+	for (size_t i = 0; fine && i < sf_capture_n_pids(capture); i++)
+		fine = sf_vec_push(&processes.ids, sf_capture_pid(capture, i));
+	fine = fine && sf_process_descendants(&processes);
+	for (size_t i = 0; fine && i < processes.ids.n; i++) {
+		const int32_t pid = processes.ids.items[i];
+
+		sum_ns += sf_process_children_cpu(pid);
+		if (!sf_capture_is_chosen(capture, pid) && sf_process_cpu(pid, &ns))
+			sum_ns += ns;
+	}
+	sf_vec_deinit(&processes.ids);
 	return sum_ns;
 }
 

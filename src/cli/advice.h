@@ -5,10 +5,10 @@
 
 #include "session/session.h"
 
-/* CPU time of the processes that the recorded ones started and waited for, as the kernel counts it. */
+/* CPU time of the processes that the recorded ones started, as the kernel counts it; of ended ones that were waited for. */
 struct sf_children_cpu {
-	uint64_t before_ns; /* of those that ended before the recording */
-	uint64_t ns;        /* of those that ended since; 0: unknown, or they are in the recording */
+	uint64_t before_ns; /* until the recording began */
+	uint64_t ns;        /* since; 0: unknown, or they are in the recording */
 };
 void sf_children_cpu_begin(struct sf_children_cpu *cpu, const struct sf_session_options *options);
 /* Before a launched command is waited for. */

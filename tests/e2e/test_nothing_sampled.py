@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from conftest import AGENT, PROGRAMS, need, need_root
+from processes import cpu_of
 from recordings import Recording
 
 BUSY = os.path.join(PROGRAMS, "busy_split")
@@ -123,3 +124,13 @@ def test_the_childrens_cpu_time(stillframe, engine, tmp_path):
     assert "--children" not in done.err, done
     done = stillframe("record", "-e", engine, "-o", tmp_path / "r.sfr", "--", BUSY, "0.3")
     assert "--children" not in done.err, done
+
+
+@pytest.mark.parametrize("engine", ["ptrace"], indirect=True)
+def test_the_cpu_time_of_living_children(stillframe, engine, target, tmp_path):
+    """The recording ends before the child does."""
+    shell = target(["/bin/sh", "-c", "%s 100 & echo ready; echo $!; wait" % BUSY])
+    child = int(shell.line(""))
+    before = cpu_of(child)
+    done = stillframe.record_until(str(tmp_path / "r.sfr"), lambda _: cpu_of(child) > before + 0.3, "-e", engine, "-p", shell.pid)
+    assert re.search(r"processes that it started used \S+ m?s of CPU time.* --children", " ".join(done.err.split())), done
