@@ -181,7 +181,10 @@ struct sf_engine {
 	bool (*run)(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 
 	void (*stop)(struct sf_capture *capture);        /* signal-safe, from any thread */
-	/* The exit status of options.child if the engine reaped it (as waitpid gives it); else -1. */
+	/*
+	 * The exit status of options.child if the engine reaped it (as waitpid gives it); else -1. NULL in the place of
+	 * the function: it reaps none.
+	 */
 	int  (*child_status)(const struct sf_capture *capture);
 	void (*close)(struct sf_capture *capture);       /* takes NULL */
 

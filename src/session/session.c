@@ -68,7 +68,8 @@ static bool run_engine(const struct sf_session_options *options, struct sf_captu
 		options->engine->stop(capture);
 	fine = options->engine->run(capture, sink, err);
 	atomic_store(&running, NULL);
-	result->child_status = options->engine->child_status(capture);
+	if (options->engine->child_status)
+		result->child_status = options->engine->child_status(capture);
 	options->engine->close(capture);
 	return fine;
 }

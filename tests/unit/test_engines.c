@@ -33,7 +33,6 @@ static void test_every_engine_is_whole(void **state)
 		assert_non_null(engine->open);
 		assert_non_null(engine->run);
 		assert_non_null(engine->stop);
-		assert_non_null(engine->child_status);
 		assert_non_null(engine->close);
 		assert_int_equal(engine->check_dump != NULL, engine->dump != NULL);
 		engine->close(NULL);

@@ -9,7 +9,6 @@
 #include "capture/signal/signal_engine.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/clock.h"
@@ -18,10 +17,6 @@
 #include "runtime/events.h"
 #include "runtime/runtimes.h"
 
-#define DRAIN_MS 20          /* between two looks, ... */
-#define CROWDED_MS 5         /* ... and while outboxes fill faster */
-#define CROWDED 8            /* part of its ring that fills between two looks */
-#define IDLE_NS 100000000u
 #define LAST_CALLS_NS 200000000u /* after the child's end, for a process that it has just started */
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
 #define QUIET_NS UINT64_C(900000000)    /* ... after Ctrl-C, while none of them writes anything */
@@ -71,6 +66,15 @@ static void examine(sf_finding_fn *report, void *arg)
 	       timer.text);
 }
 
+static void close_listener(struct sf_capture *capture)
+{
+	if (capture->listener < 0)
+		return;
+	close(capture->listener);
+	sf_channel_remove(capture->path);
+	capture->listener = -1;
+}
+
 static void close_capture(struct sf_capture *capture)
 {
 	if (!capture)
@@ -80,10 +84,7 @@ static void close_capture(struct sf_capture *capture)
 	sf_vec_deinit(&capture->agents);
 	sf_vec_deinit(&capture->polled);
 	sf_vec_deinit(&capture->away);
-	if (capture->listener >= 0) {
-		close(capture->listener);
-		sf_channel_remove(capture->path);
-	}
+	close_listener(capture);
 	free(capture->variable);
 	for (size_t i = 0; i < SF_CHILD_VARIABLES; i++)
 		free(capture->loads[i]);
@@ -91,38 +92,53 @@ static void close_capture(struct sf_capture *capture)
 	free(capture);
 }
 
+static bool check_hooks(const struct sf_capture_options *options, struct sf_error *err)
+{
+	const bool by_hooks = sf_signal_walks_by_hooks(options->settings);
+
+	if (!by_hooks && sf_setting(options->settings, SF_HOOKS_ONLY))
+		return sf_fail(err, SF_E_INPUT, "--" SF_HOOKS_ONLY " names methods that get hooks, and no option asks for a walk by hooks");
+	if (!by_hooks || options->child)
+		return true;
+	sf_fail(err, SF_E_INPUT, SF_HOOKS_LATE);
+	return sf_fail_hint(err, "Record a command: stillframe record ... -- COMMAND.");
+}
+
+static bool open_listener(struct sf_capture *capture, struct sf_error *err)
+{
+	if (!sf_channel_collector_path(getpid(), capture->path, err))
+		return false;
+	capture->listener = sf_channel_listen(capture->path, err);
+	return capture->listener >= 0;
+}
+
+/* What the child is to have in its environment. */
+static bool prepare_child(struct sf_capture *capture, struct sf_error *err)
+{
+	const struct sf_setting *settings = capture->options.settings;
+	const bool by_hooks = sf_signal_walks_by_hooks(settings);
+
+	if (!sf_signal_library(capture->library, sizeof(capture->library), err))
+		return false;
+	capture->variable = sf_signal_variable(&capture->options, capture->path);
+	if (!capture->variable)
+		return sf_fail_memory(err);
+	return !(by_hooks || sf_signal_walks_in_rounds(settings) || sf_setting_event(settings)) ||
+	       sf_signal_loads(capture->library, by_hooks, capture->loads, err);
+}
+
 static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 {
 	const struct sf_capture_options *options = &capture->options;
-	const bool by_hooks = sf_signal_walks_by_hooks(options->settings);
 
 	if (!capture->record)
 		return sf_fail_memory(err);
-	if (!by_hooks && sf_setting(options->settings, SF_HOOKS_ONLY))
-		return sf_fail(err, SF_E_INPUT, "--" SF_HOOKS_ONLY " names methods that get hooks, and no option asks for a walk by hooks");
-	if (by_hooks && !options->child) {
-		sf_fail(err, SF_E_INPUT, SF_HOOKS_LATE);
-		return sf_fail_hint(err, "Record a command: stillframe record ... -- COMMAND.");
-	}
+	if (!check_hooks(options, err))
+		return false;
 	sf_channel_sweep();
-	if (options->child || options->children) {
-		if (!sf_channel_collector_path(getpid(), capture->path, err))
-			return false;
-		capture->listener = sf_channel_listen(capture->path, err);
-		if (capture->listener < 0)
-			return false;
-	}
-	if (options->child) {
-		if (!sf_signal_library(capture->library, sizeof(capture->library), err))
-			return false;
-		capture->variable = sf_signal_variable(options, capture->path);
-		if (!capture->variable)
-			return sf_fail_memory(err);
-		if ((by_hooks || sf_signal_walks_in_rounds(options->settings) || sf_setting_event(options->settings)) &&
-		    !sf_signal_loads(capture->library, by_hooks, capture->loads, err))
-			return false;
-	}
-	return sf_signal_start_text(options, capture->path, capture->start, err);
+	return (!(options->child || options->children) || open_listener(capture, err)) &&
+	       (!options->child || prepare_child(capture, err)) &&
+	       sf_signal_start_text(options, capture->path, capture->start, err);
 }
 
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret,
@@ -160,116 +176,6 @@ static void stop(struct sf_capture *capture)
 	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
 }
 
-static int child_status(const struct sf_capture *capture)
-{
-	(void)capture;
-	return -1;
-}
-
-/* --- a look --- */
-
-/* A program that was sampled and runs another one since, into which the agent does not come. */
-static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
-{
-	if (sf_signal_first_is_there(capture)) {
-		capture->alone_ns = 0;
-		return true;
-	}
-	if (!capture->alone_ns)
-		capture->alone_ns = now_ns;
-	if (!capture->any_sampled || capture->told_alone ||
-	    now_ns - capture->alone_ns < SF_SIGNAL_CALL_NS)
-		return true;
-	capture->told_alone = true;
-	return sf_signal_tell(capture, capture->options.pid,
-			      "the process runs on without an agent in it, and is sampled no longer: after "
-			      "an exec of a program into which it cannot come, for example", err);
-}
-
-/* The child stays a zombie here, so that its counts in the system stay. */
-static void look_at_child(struct sf_capture *capture)
-{
-	siginfo_t about = { 0 };
-
-	if (capture->options.child && !capture->child_ended &&
-	    waitid(P_PID, (id_t)capture->options.child, &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid) {
-		capture->child_ended = true;
-		capture->child_ended_ns = sf_now_ns();
-	}
-}
-
-static bool idle(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
-{
-	if (now_ns - capture->idle_ns < IDLE_NS)
-		return true;
-	capture->idle_ns = now_ns;
-	return capture->sink->idle(capture->sink->arg, now_ns, err);
-}
-
-static bool is_crowded(const struct sf_signal_agent *agent)
-{
-	return agent->outbox && sf_outbox_used(agent->outbox) > agent->ring_size / CROWDED;
-}
-
-static bool look_at(struct sf_capture *capture, struct sf_signal_agent *agent, bool *more_ret,
-		    struct sf_error *err)
-{
-	capture->crowded |= is_crowded(agent);
-	return (!agent->spoke || sf_signal_agent_hear(capture, agent, err)) &&
-	       sf_signal_agent_drain(capture, agent, more_ret, err);
-}
-
-/*
- * Looks once at the child, the callers and all agents. The child comes first: so the records that it wrote before its end
- * are read after that.
- */
-static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *err)
-{
-	uint64_t now_ns = sf_now_ns();
-	bool fine, more;
-
-	*more_ret = capture->crowded = false;
-	look_at_child(capture);
-	fine = sf_signal_answer_all(capture, now_ns, err);
-	for (size_t i = 0; fine && i < capture->agents.n; i++) {
-		fine = look_at(capture, capture->agents.items[i], &more, err);
-		*more_ret |= fine && more;
-	}
-	fine = fine && sf_signal_end_gone(capture, now_ns, err);
-	sf_signal_forget_ended(capture);
-	sf_signal_look_for_away(capture, now_ns);
-	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
-}
-
-/* A place for each, whether it is open or not: -1 is waited for, and says nothing. */
-static bool poll_for(struct sf_capture *capture, int fd)
-{
-	return sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
-}
-
-/* Waits until an agent calls or sends a message, and no longer than outboxes can wait. False: the senders are unknown. */
-static bool wait_for_any(struct sf_capture *capture)
-{
-	bool fine;
-
-	capture->polled.n = 0;
-	fine = poll_for(capture, capture->pause ? -1 : capture->listener);
-	for (size_t i = 0; fine && i < capture->agents.n; i++)
-		fine = poll_for(capture, capture->agents.items[i]->channel);
-	return poll(capture->polled.items, (nfds_t)capture->polled.n,
-		    capture->crowded ? CROWDED_MS : DRAIN_MS) >= 0 && fine;
-}
-
-/* Marks the agents that the next look hears: those that sent a message during the rest. `skip`: no rest, and all of them. */
-static void rest(struct sf_capture *capture, bool skip)
-{
-	const bool known = !skip && wait_for_any(capture);
-
-	capture->knocked = !known || capture->polled.items[0].revents;
-	for (size_t i = 0; i < capture->agents.n; i++)
-		capture->agents.items[i]->spoke = !known || capture->polled.items[i + 1].revents;
-}
-
 /* --- from the beginning to the end --- */
 
 /* Whether children of a child that has ended run, or may have begun to. */
@@ -305,9 +211,9 @@ static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
 	bool more;
 
 	while (!over(capture)) {
-		if (!look(capture, &more, err))
+		if (!sf_signal_look(capture, &more, err))
 			return false;
-		rest(capture, more);
+		sf_signal_rest(capture, more);
 	}
 	return true;
 }
@@ -347,7 +253,7 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 	       (!hurry || now_ns < heard_ns + QUIET_NS)) {
 		size_t n = capture->agents.n;
 
-		if (!look(capture, &more, err))
+		if (!sf_signal_look(capture, &more, err))
 			return false;
 		now_ns = sf_now_ns();
 		if (written(capture) != before || capture->agents.n != n)
@@ -356,7 +262,7 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 		if (capture->agents.n == n && before - start > most)
 			return true;
 		if (capture->agents.n)
-			rest(capture, more);
+			sf_signal_rest(capture, more);
 	}
 	return true;
 }
@@ -366,11 +272,7 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 {
 	bool fine = true;
 
-	if (capture->listener >= 0) {
-		close(capture->listener);
-		sf_channel_remove(capture->path);
-		capture->listener = -1;
-	}
+	close_listener(capture);
 	for (size_t i = 0; fine && i < capture->agents.n; i++) {
 		struct sf_signal_agent *agent = capture->agents.items[i];
 
@@ -456,6 +358,5 @@ const struct sf_engine sf_engine_signal = {
 	.child_needs = child_needs,
 	.run = run,
 	.stop = stop,
-	.child_status = child_status,
 	.close = close_capture,
 };

@@ -4,6 +4,7 @@
  * All other code uses sf_engine_signal (engine.h).
  *
  *   signal.c         the engine: from the beginning to the end of a recording
+ *   looks.c          a look at the child, the callers and all agents
  *   agents.c         the agents of a recording: which call, and which have gone
  *   agent.c          one agent: the messages to it and from it, its outbox
  *   agent_start.c    the path of the agent's library, and its options as texts
@@ -85,6 +86,16 @@ struct sf_capture {
 
 /* For an agent to call, and to be ready. */
 #define SF_SIGNAL_CALL_NS UINT64_C(10000000000)
+
+/* --- looks.c --- */
+
+/* Looks once at the child, the callers and all agents. *more_ret: there is more to read at once. False: the recording cannot go on. */
+bool sf_signal_look(struct sf_capture *capture, bool *more_ret, struct sf_error *err);
+/*
+ * Waits until an agent calls or sends a message, and no longer than outboxes can wait. Marks the agents that the next
+ * look hears: those that sent a message meanwhile. `skip`: does not wait, and marks all of them.
+ */
+void sf_signal_rest(struct sf_capture *capture, bool skip);
 
 /* --- agents.c. False only where the recording cannot go on. --- */
 
