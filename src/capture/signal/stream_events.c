@@ -69,11 +69,11 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 	const struct sf_stream_event *event = (const void *)record;
 	const char *text = (const char *)&event->frames[event->n_frames];
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, event->serial);
-	SF_CLEANUP(free) char *key = sf_feed_copy_text(text, event->key_size);
-	SF_CLEANUP(free) char *value = sf_feed_copy_text(text + event->key_size, event->value_size);
+	SF_CLEANUP(free) char *key = strndup(text, event->key_size);
+	SF_CLEANUP(free) char *value = strndup(text + event->key_size, event->value_size);
 	const char *second = text + event->key_size + event->value_size;
-	SF_CLEANUP(free) char *second_key = sf_feed_copy_text(second, event->second_key_size);
-	SF_CLEANUP(free) char *second_value = sf_feed_copy_text(second + event->second_key_size, event->second_value_size);
+	SF_CLEANUP(free) char *second_key = strndup(second, event->second_key_size);
+	SF_CLEANUP(free) char *second_value = strndup(second + event->second_key_size, event->second_value_size);
 	const bool labelled = event->key_size && may_label(feed, text, (size_t)event->key_size + event->value_size);
 	const bool twice = event->second_key_size &&
 			   may_label(feed, second, (size_t)event->second_key_size + event->second_value_size);

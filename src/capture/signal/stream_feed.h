@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a feed (stream_reader.h) that its files share: stream_reader.c, and stream_events.c for a runtime's events. */
+/*
+ * The state of a feed (stream_reader.h), for the files that decode records: stream_reader.c, and stream_events.c for a
+ * runtime's events.
+ */
 #ifndef SF_CAPTURE_SIGNAL_STREAM_FEED_H
 #define SF_CAPTURE_SIGNAL_STREAM_FEED_H
 
@@ -8,8 +11,14 @@
 /* Nanoseconds of all samples, or the amount of all events: the first are more than 146 years. A feed with more is refused. */
 #define SF_FEED_MAX_SUM (UINT64_C(1) << 62)
 
-/* Takes room for `n` more; false: there is none, and the sink gets a note. */
+/* Takes room for `n` more; false: there is none, and sf_feed_tell_limits() says so. */
 bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n);
+
+/* The sink gets a note for each limit that has been reached since the last call. */
+bool sf_feed_tell_limits(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
+
+/* Another program has the process now, or another process speaks: ends its threads, and its numbers start anew. */
+bool sf_feed_start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
 
 /* A record has this time. */
 void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns);
@@ -17,8 +26,8 @@ void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns);
 /* The thread to which the sender gave this serial; NULL: no record has introduced it. */
 struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial);
 
-/* Text of a record, zero-terminated, the caller's to free; NULL when memory ran out. */
-char *sf_feed_copy_text(const char *text, size_t size);
+/* The label with the sender's number; NULL: no record has introduced it. */
+const struct sf_feed_label *sf_feed_find_label(const struct sf_feed *feed, uint32_t number);
 
 /* Adds to the feed's sums. `thread`: whose time it is, or NULL. False: the sums are too large. */
 bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret, uint64_t cpu_ns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A feed: decodes the records of one process and calls the sink, within limits on memory and times. */
+/* Decodes the records of one process and calls the sink. */
 #include "capture/signal/stream_feed.h"
 
 #include <stdlib.h>
@@ -7,163 +7,17 @@
 
 #include "base/cleanup.h"
 
-#define MAX_TICKS UINT32_MAX
-
-/* The limits: by each of them a program costs its watcher no more than some ten megabytes. */
-static const struct {
-	uint64_t most;
-	const char *note;
-} limits[SF_FEED_N_LIMITS] = {
-	[SF_FEED_PROCESSES] = { 262144, "more than 262,144 programs ran: samples of later ones are losses" },
-	[SF_FEED_THREADS] = { 262144, "more than 262,144 threads ran: samples of later ones are losses" },
-	[SF_FEED_IMAGES] = { 1000000, "more than 1,000,000 times a file was mapped for its code: of later "
-			     "ones only addresses are shown" },
-	[SF_FEED_LABELS] = { 65536, "more than 65,536 labels: later ones are left out" },
-	[SF_FEED_LABEL_TEXT] = { 16u << 20, "labels have more than 16 MB: later ones are left out" },
-	[SF_FEED_NOTES] = { 1000, "more than 1,000 notes: later ones are left out" },
-};
-
-bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n)
-{
-	struct sf_feeds *feeds = feed->feeds;
-
-	if (n > limits[limit].most - feeds->used[limit]) {
-		feeds->full |= 1u << limit;
-		return false;
-	}
-	feeds->used[limit] += n;
-	return true;
-}
-
-static bool tell_what_is_full(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
-{
-	struct sf_feeds *feeds = feed->feeds;
-
-	for (unsigned i = 0; i < SF_FEED_N_LIMITS && feeds->told != feeds->full; i++) {
-		if (!((feeds->full & ~feeds->told) & 1u << i))
-			continue;
-		feeds->told |= 1u << i;
-		if (sink->note && !sink->note(sink->arg, feed->pid, limits[i].note, err))
-			return false;
-	}
-	return true;
-}
-
-bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, struct sf_error *err)
-{
-	*feed = (struct sf_feed){
-		.pid = pid,
-		.pid_given = pid != 0,
-		.feeds = feeds,
-		.numbers = sf_intern_create(),
-		.label_numbers = sf_intern_create(),
-	};
-	if (feed->numbers && feed->label_numbers)
-		return true;
-	sf_feed_deinit(feed);
-	return sf_fail_memory(err);
-}
-
-static void forget_labels(struct sf_feed *feed)
-{
-	for (size_t i = 0; i < feed->labels.n; i++)
-		free((char *)feed->labels.items[i].key);
-	feed->labels.n = 0;
-}
-
-void sf_feed_deinit(struct sf_feed *feed)
-{
-	forget_labels(feed);
-	sf_intern_destroy(feed->numbers);
-	sf_intern_destroy(feed->label_numbers);
-	sf_intern_destroy(feed->event_labels);
-	sf_vec_deinit(&feed->threads);
-	sf_vec_deinit(&feed->labels);
-	sf_vec_deinit(&feed->frames);
-}
-
-void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns)
-{
-	if (time_ns > feed->last_ns)
-		feed->last_ns = time_ns;
-}
-
-struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial)
-{
-	uint32_t place = sf_intern_find(feed->numbers, &serial, sizeof(serial));
-
-	return place ? &feed->threads.items[place - 1] : NULL;
-}
-
-static const struct sf_feed_label *find_label(const struct sf_feed *feed, uint32_t number)
-{
-	uint32_t place = sf_intern_find(feed->label_numbers, &number, sizeof(number));
-
-	return place ? &feed->labels.items[place - 1] : NULL;
-}
-
-char *sf_feed_copy_text(const char *text, size_t size)
-{
-	return strndup(text, size);
-}
-
-bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret,
-		  uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks, struct sf_error *err)
-{
-	*ret = (struct sf_weight){ .cpu_ns = cpu_ns, .wall_ns = wall_ns, .ticks = ticks };
-	feed->cpu_ns += cpu_ns;
-	feed->wall_ns += wall_ns;
-	feed->ticks += ticks;
-	if (feed->cpu_ns > SF_FEED_MAX_SUM || feed->wall_ns > SF_FEED_MAX_SUM || feed->ticks > MAX_TICKS)
-		return sf_fail(err, SF_E_INPUT, "the samples of process %d add up to more time than "
-			       "there was", feed->pid);
-	if (thread)
-		thread->cpu_ns += cpu_ns;
-	return true;
-}
-
-bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
-		    struct sf_error *err)
-{
-	for (size_t i = 0; i < feed->threads.n; i++) {
-		struct sf_feed_thread *thread = &feed->threads.items[i];
-
-		if (thread->ended)
-			continue;
-		thread->ended = true;
-		/* cpu_ns is the kernel's count at the thread's last sample. The thread may have used more since. */
-		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
-				      thread->cpu_ns, err))
-			return false;
-	}
-	return true;
-}
-
-/* Another program has the process now, or another process speaks: its numbers start anew. */
-static bool start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
-{
-	if (!sf_feed_finish(feed, sink, 0, err))
-		return false;
-	forget_labels(feed);
-	feed->threads.n = 0;
-	sf_intern_destroy(feed->numbers);
-	sf_intern_destroy(feed->label_numbers);
-	feed->numbers = sf_intern_create();
-	feed->label_numbers = sf_intern_create();
-	return (feed->numbers && feed->label_numbers) || sf_fail_memory(err);
-}
-
 static bool feed_process(struct sf_feed *feed, const struct sf_sink *sink,
 			 const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_process *process = (const void *)record;
 	const char *command = process->text + process->name_size;
-	SF_CLEANUP(free) char *name_copy = sf_feed_copy_text(process->text, process->name_size);
-	SF_CLEANUP(free) char *command_copy = sf_feed_copy_text(command, process->command_size);
+	SF_CLEANUP(free) char *name_copy = strndup(process->text, process->name_size);
+	SF_CLEANUP(free) char *command_copy = strndup(command, process->command_size);
 
 	if (!name_copy || !command_copy)
 		return sf_fail_memory(err);
-	if (!start_anew(feed, sink, err))
+	if (!sf_feed_start_anew(feed, sink, err))
 		return false;
 	feed->left_out = !sf_feed_take_room(feed, SF_FEED_PROCESSES, 1);
 	if (feed->left_out)
@@ -181,7 +35,7 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 			const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_thread *thread = (const void *)record;
-	SF_CLEANUP(free) char *name = sf_feed_copy_text(thread->name, thread->name_size);
+	SF_CLEANUP(free) char *name = strndup(thread->name, thread->name_size);
 	struct sf_feed_thread *known = sf_feed_find_thread(feed, thread->serial);
 
 	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
@@ -223,8 +77,8 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_image *image = (const void *)record;
-	SF_CLEANUP(free) char *path = sf_feed_copy_text(image->text, image->path_size);
-	SF_CLEANUP(free) char *note = sf_feed_copy_text(image->text + image->path_size, image->note_size);
+	SF_CLEANUP(free) char *path = strndup(image->text, image->path_size);
+	SF_CLEANUP(free) char *note = strndup(image->text + image->path_size, image->note_size);
 	const struct sf_image_number seen = {
 		.number = image->number,
 		.path = path,
@@ -242,33 +96,12 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 	return !sink->image || sink->image(sink->arg, feed->pid, &seen, err);
 }
 
-bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n)
-{
-	feed->frames.n = 0;
-	if (!sf_vec_reserve(&feed->frames, n))
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sf_stream_frame *frame = &frames[i];
-
-		feed->frames.items[i] = (struct sf_frame){
-			.pc = frame->address,
-			.address = frame->address,
-			.image = frame->image,
-			.via = frame->via,
-			.flags = frame->flags & SF_FRAME_EXACT,
-			.kind = frame->kind,
-		};
-	}
-	feed->frames.n = n;
-	return true;
-}
-
 static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 			const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_sample *sample = (const void *)record;
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, sample->serial);
-	const struct sf_feed_label *label = sample->label ? find_label(feed, sample->label) : NULL;
+	const struct sf_feed_label *label = sample->label ? sf_feed_find_label(feed, sample->label) : NULL;
 	const struct sf_seen seen = {
 		.time_ns = sample->time_ns,
 		.hold_ns = sample->hold_ns,
@@ -329,7 +162,7 @@ static bool feed_label(struct sf_feed *feed, const struct sf_sink *sink,
 	char *text, *value;
 	(void)sink;
 
-	if (find_label(feed, label->number) || !sf_feed_take_room(feed, SF_FEED_LABELS, 1) ||
+	if (sf_feed_find_label(feed, label->number) || !sf_feed_take_room(feed, SF_FEED_LABELS, 1) ||
 	    !sf_feed_take_room(feed, SF_FEED_LABEL_TEXT, size))
 		return true;
 	text = calloc(1, size);
@@ -348,26 +181,13 @@ static bool feed_note(struct sf_feed *feed, const struct sf_sink *sink,
 		      const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_note *note = (const void *)record;
-	SF_CLEANUP(free) char *text = sf_feed_copy_text(note->text, note->size);
+	SF_CLEANUP(free) char *text = strndup(note->text, note->size);
 
 	if (!text)
 		return sf_fail_memory(err);
 	if (!sf_feed_take_room(feed, SF_FEED_NOTES, 1))
 		return true;
 	return !sink->note || sink->note(sink->arg, feed->pid, text, err);
-}
-
-bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
-		  struct sf_error *err)
-{
-	uint64_t n = total > feed->told_lost ? total - feed->told_lost : 0;
-	struct sf_weight weight;
-
-	if (!n)
-		return true;
-	feed->told_lost = total;
-	return sf_feed_weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
-	       sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
 }
 
 static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
@@ -448,5 +268,5 @@ bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 	if (record->type >= SF_STREAM_N_TYPES || !feeders[record->type])
 		return true;
 	return feeders[record->type](feed, sink, record, err) &&
-	       tell_what_is_full(feed, sink, err);
+	       sf_feed_tell_limits(feed, sink, err);
 }

@@ -29,7 +29,7 @@ struct sf_feed_label {
 	const char *key, *value;  /* key owns the memory of both */
 };
 
-/* The quantities that are limited for all feeds of a sink together. stream_reader.c has the numbers. */
+/* The quantities that are limited for all feeds of a sink together. stream_feed.c has the numbers. */
 enum sf_feed_limit {
 	SF_FEED_PROCESSES,
 	SF_FEED_THREADS,
