@@ -117,7 +117,7 @@ static void a_new_thread_has_empty_accounts(void **state)
 	assert_int_equal(thread->task.tid, 41);
 	assert_string_equal(thread->name, "worker");
 	assert_int_equal(thread->cpu, -1);
-	assert_int_equal(thread->want, SF_COPY_FIRST);
+	assert_int_equal(thread->needs.size, SF_COPY_FIRST);
 	assert_int_equal(thread->first_cpu_ns, 100 * MS);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 0, 0, 1);
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);
@@ -143,9 +143,9 @@ static void time_goes_to_what_was_seen(void **state)
 	look_after(10, 10, SF_STATE_RUNNING);
 	look_after(20, 15, SF_STATE_RUNNING);
 	look_after(5, 1, SF_STATE_BLOCKED);
-	assert_int_equal(thread->asleep_ns, 35 * MS);
-	assert_int_equal(thread->awake_ns, 30 * MS);
-	assert_int_equal(thread->cpu_ns, 26 * MS);
+	assert_int_equal(thread->account.asleep_ns, 35 * MS);
+	assert_int_equal(thread->account.awake_ns, 30 * MS);
+	assert_int_equal(thread->account.cpu_ns, 26 * MS);
 	assert_int_equal(thread->looked_ns, now_ns);
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 35, 4);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 26, 30, 3);
@@ -165,7 +165,7 @@ static void a_sleep_is_looked_at_once(void **state)
 	}
 	assert_int_equal(n_looks, 0);
 	assert_true(thread->sampled);
-	assert_int_equal(thread->asleep_ns, 300 * MS);
+	assert_int_equal(thread->account.asleep_ns, 300 * MS);
 	run.switches++; /* it ran, for less than the kernel counts */
 	look_after(1, 0, SF_STATE_BLOCKED);
 	assert_int_equal(n_looks, 1);
@@ -203,8 +203,8 @@ static void cpu_time_is_paid_from_the_time_asleep(void **state)
 	asleep = sf_thread_take_asleep(thread, PERIOD);
 	expect(awake, 40, 40, 4);
 	expect(asleep, 0, 60, 6);
-	assert_int_equal(thread->awake_ns, 0);
-	assert_int_equal(thread->asleep_ns, 0);
+	assert_int_equal(thread->account.awake_ns, 0);
+	assert_int_equal(thread->account.asleep_ns, 0);
 }
 
 /* A sample of the sleep leaves what a later sample's CPU time will be paid from. So all samples add up to the thread's life. */
@@ -214,10 +214,10 @@ static void a_sleeping_sample_leaves_the_cpu_time(void **state)
 	for (unsigned i = 0; i < 10; i++)
 		look_after(10, 4, SF_STATE_BLOCKED);
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 60, 6);
-	assert_int_equal(thread->asleep_ns, 40 * MS);
+	assert_int_equal(thread->account.asleep_ns, 40 * MS);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 40, 40, 4);
-	assert_int_equal(thread->awake_ns, 0);
-	assert_int_equal(thread->asleep_ns, 0);
+	assert_int_equal(thread->account.awake_ns, 0);
+	assert_int_equal(thread->account.asleep_ns, 0);
 	look_after(60, 60, SF_STATE_RUNNING);
 	look_after(40, 0, SF_STATE_BLOCKED);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 60, 60, 6);
@@ -229,9 +229,9 @@ static void a_sleeping_sample_leaves_the_cpu_time(void **state)
 /* As capture/ptrace/blocked.c does it; then the thread was put on a CPU so many times until it slept again, here or there. */
 static void held_and_back(uint64_t switches, uint64_t sp)
 {
-	thread->held = thread->look;
-	thread->held_switches = thread->run.switches;
-	thread->held_unseen = true;
+	thread->hold.sleep = thread->look;
+	thread->hold.switches = thread->run.switches;
+	thread->hold.is_new = true;
 	thread->sampled = true;
 	run.switches += switches;
 	look.sp = sp;
@@ -267,14 +267,14 @@ static void a_debt_is_no_sleep(void **state)
 	(void)state;
 	look_after(3, 10, SF_STATE_BLOCKED);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 10, 10, 1);
-	assert_int_equal(thread->asleep_ns, 0);
-	assert_int_equal(thread->awake_ns, -7 * (int64_t)MS);
-	thread->asleep_ns = -(int64_t)MS; /* below zero it is nothing to give, and is kept */
+	assert_int_equal(thread->account.asleep_ns, 0);
+	assert_int_equal(thread->account.awake_ns, -7 * (int64_t)MS);
+	thread->account.asleep_ns = -(int64_t)MS; /* below zero it is nothing to give, and is kept */
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);
-	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
-	thread->cpu_ns = MS;
+	assert_int_equal(thread->account.asleep_ns, -(int64_t)MS);
+	thread->account.cpu_ns = MS;
 	sf_thread_take_awake(thread, true, PERIOD);
-	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
+	assert_int_equal(thread->account.asleep_ns, -(int64_t)MS);
 }
 
 /*
@@ -287,13 +287,13 @@ static void a_waiting_sample_leaves_the_cpu_time(void **state)
 	(void)state;
 	look_after(30, 5, SF_STATE_RUNNING);
 	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 25, 3);
-	assert_int_equal(thread->cpu_ns, 5 * MS);
-	assert_int_equal(thread->awake_ns, 5 * MS);
+	assert_int_equal(thread->account.cpu_ns, 5 * MS);
+	assert_int_equal(thread->account.awake_ns, 5 * MS);
 	look_after(10, 5, SF_STATE_RUNNING);
 	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 5, 1);
 	look_after(20, 20, SF_STATE_RUNNING);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 30, 30, 2);
-	assert_int_equal(thread->awake_ns, 0);
+	assert_int_equal(thread->account.awake_ns, 0);
 }
 
 /* The remainder of rounding goes to the next sample of the same kind, each kind by itself. */
@@ -306,7 +306,7 @@ static void ticks_add_up(void **state)
 		look_after(14, 14, SF_STATE_RUNNING);
 		awake += sf_thread_take_awake(thread, true, PERIOD).ticks;
 		look_after(16, 1, SF_STATE_BLOCKED);
-		thread->cpu_ns = 0;
+		thread->account.cpu_ns = 0;
 		asleep += sf_thread_take_asleep(thread, PERIOD).ticks;
 	}
 	assert_int_equal(awake, 28);
@@ -320,10 +320,10 @@ static void a_count_that_falls_is_another_thread_s(void **state)
 	look_after(10, 30, SF_STATE_RUNNING);
 	run.cpu_ns = 2 * MS;
 	look_after(10, 0, SF_STATE_RUNNING);
-	assert_int_equal(thread->cpu_ns, 30 * MS);
+	assert_int_equal(thread->account.cpu_ns, 30 * MS);
 	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 30 * MS);
 	look_after(10, 4, SF_STATE_RUNNING);
-	assert_int_equal(thread->cpu_ns, 34 * MS);
+	assert_int_equal(thread->account.cpu_ns, 34 * MS);
 	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 34 * MS);
 }
 
@@ -344,18 +344,18 @@ static void the_end_is_seen(void **state)
  */
 static bool settled(int64_t looked_ns, uint64_t waited_ns)
 {
-	thread->tick_ns = 2000 * MS;
-	thread->looked_ns = thread->tick_ns + (uint64_t)looked_ns;
+	thread->hold.tick_ns = 2000 * MS;
+	thread->looked_ns = thread->hold.tick_ns + (uint64_t)looked_ns;
 	run.wait_ns += waited_ns;
-	return sf_thread_settle(thread, thread->tick_ns + MS, false);
+	return sf_thread_settle(thread, thread->hold.tick_ns + MS, false);
 }
 
 /* Looked at and asked for at 2 s, it stands there so much later, after a wait of so many nanoseconds. */
 static bool stands(bool in_wait, uint64_t later_ns, uint64_t waited_ns)
 {
-	thread->tick_ns = thread->looked_ns = thread->asked_ns = 2000 * MS;
+	thread->hold.tick_ns = thread->looked_ns = thread->hold.requested_ns = 2000 * MS;
 	run.wait_ns += waited_ns;
-	return sf_thread_settle(thread, thread->asked_ns + later_ns, in_wait);
+	return sf_thread_settle(thread, thread->hold.requested_ns + later_ns, in_wait);
 }
 
 /* It was in the call already, or it came there since: it woke up in it, gave its CPU away in it, or ran until there. */
@@ -378,13 +378,13 @@ static void a_napper_is_looked_at_shortly(void **state)
 	run.cpu_ns += MS;
 	run.switches++;
 	assert_true(sf_thread_sleeps_again(thread, now_ns += 10 * MS));
-	assert_int_equal(thread->asleep_ns, 20 * MS);
-	assert_int_equal(thread->cpu_ns, MS);
+	assert_int_equal(thread->account.asleep_ns, 20 * MS);
+	assert_int_equal(thread->account.cpu_ns, MS);
 	look.state = SF_STATE_RUNNING;
 	assert_false(sf_thread_sleeps_again(thread, now_ns += 10 * MS));
-	assert_int_equal(thread->asleep_ns, 20 * MS);
+	assert_int_equal(thread->account.asleep_ns, 20 * MS);
 	look_after(0, 1, SF_STATE_RUNNING);
-	assert_int_equal(thread->cpu_ns, 3 * MS);
+	assert_int_equal(thread->account.cpu_ns, 3 * MS);
 	look.state = SF_STATE_BLOCKED;
 	assert_false(sf_thread_sleeps_again(thread, now_ns));
 	look_after(10, 1, SF_STATE_BLOCKED);
@@ -425,12 +425,12 @@ static void settling_counts(void **state)
 	(void)state;
 	run.cpu_ns += 8 * MS;
 	settled(0, 0);
-	assert_int_equal(thread->cpu_ns, 8 * MS);
+	assert_int_equal(thread->account.cpu_ns, 8 * MS);
 	assert_int_equal(thread->run.cpu_ns, 108 * MS);
 	is_gone = true;
 	run.cpu_ns += 8 * MS;
 	assert_true(settled(0, 100 * MS));
-	assert_int_equal(thread->cpu_ns, 8 * MS);
+	assert_int_equal(thread->account.cpu_ns, 8 * MS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -454,9 +454,9 @@ static void measured_time_is_exact(void **state)
 	(void)state;
 	measure_after(100, 30, 20);
 	measure_after(50, 0, 0);
-	assert_int_equal(thread->awake_ns, 50 * MS);
-	assert_int_equal(thread->asleep_ns, 100 * MS);
-	assert_int_equal(thread->cpu_ns, 30 * MS);
+	assert_int_equal(thread->account.awake_ns, 50 * MS);
+	assert_int_equal(thread->account.asleep_ns, 100 * MS);
+	assert_int_equal(thread->account.cpu_ns, 30 * MS);
 	assert_int_equal(thread->n_same, 1);
 }
 
@@ -477,16 +477,16 @@ static void shares_add_up(void **state)
 	}
 	expect(sum, 61, 71, 7);
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 29, 3);
-	assert_int_equal(thread->cpu_ns, 0);
-	assert_int_equal(thread->awake_ns, 0);
+	assert_int_equal(thread->account.cpu_ns, 0);
+	assert_int_equal(thread->account.awake_ns, 0);
 }
 
 /* As an engine's batch leaves it: `beyond` of the CPU time since the last batch has no sample, and the rest has. */
 static void run_beyond(uint64_t cpu_ms, uint64_t beyond_ms)
 {
 	measure_after(cpu_ms, cpu_ms, 0);
-	thread->beyond_ns += beyond_ms * MS;
-	thread->cpu_ns -= beyond_ms * MS;
+	thread->account.beyond_ns += beyond_ms * MS;
+	thread->account.cpu_ns -= beyond_ms * MS;
 	sf_thread_take_share(thread, 1, PERIOD);
 }
 
@@ -507,8 +507,8 @@ static void calls_take_the_time_beyond(void **state)
 	run_beyond(50, 40);
 	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
 	expect(weight, 40, 40, 4);
-	assert_int_equal(thread->beyond_ns, PERIOD);
-	assert_int_equal(thread->awake_ns, PERIOD);
+	assert_int_equal(thread->account.beyond_ns, PERIOD);
+	assert_int_equal(thread->account.awake_ns, PERIOD);
 }
 
 /*
@@ -549,12 +549,12 @@ static void what_ran_is_seen_anew(void **state)
 {
 	(void)state;
 	thread->sampled = true;
-	assert_true(sf_thread_see(thread, now_ns += MS));
+	assert_true(sf_thread_measure_and_look(thread, now_ns += MS));
 	assert_int_equal(n_looks, 1); /* that of its creation */
 	assert_true(thread->sampled);
 	measure_after(1, 1, 0);
 	assert_true(sf_thread_awake(thread));
-	assert_true(sf_thread_see(thread, now_ns += MS));
+	assert_true(sf_thread_measure_and_look(thread, now_ns += MS));
 	assert_int_equal(n_looks, 2);
 	assert_false(sf_thread_awake(thread));
 	assert_false(thread->sampled);
@@ -567,8 +567,8 @@ static void a_measure_of_what_is_gone_changes_nothing(void **state)
 
 	is_gone = true;
 	assert_false(sf_thread_measure(thread, now_ns + MS, &ran));
-	assert_false(sf_thread_see(thread, now_ns + MS));
-	assert_int_equal(thread->awake_ns + thread->asleep_ns, 0);
+	assert_false(sf_thread_measure_and_look(thread, now_ns + MS));
+	assert_int_equal(thread->account.awake_ns + thread->account.asleep_ns, 0);
 }
 
 int main(void)

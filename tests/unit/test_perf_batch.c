@@ -44,9 +44,9 @@ static union {
 } buffer;
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
@@ -69,7 +69,7 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 	return tid >= 10 && tid < 18 ? &threads[tid - 10] : NULL;
 }
 
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	(void)watch, (void)now_ns;
 	if (pid != 10) { /* of a program that begins */
@@ -93,7 +93,7 @@ bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
 	return pid == 10;
 }
 
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
 	(void)parent, (void)name, (void)now_ns;
 	if (!__wrap_sf_watch_has_process(watch, pid))
@@ -206,7 +206,7 @@ static int set_up(void **state)
 	}
 	for (int i = 0; i < 8; i++) {
 		runs[i] = (struct sf_task_run){ 0 };
-		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .want = SF_COPY_FIRST,
+		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .needs.size = SF_COPY_FIRST,
 						 .task = { .pid = 10, .tid = 10 + i } };
 	}
 	is_gone = is_found = false;
@@ -479,12 +479,12 @@ static void test_kernel_time_is_no_user_time(void **state)
 		sample(0, 10, 10, 2 + i);
 	sf_perf_batch(&perf, 40 * MS);
 	assert_int_equal(n_losses, 0);
-	assert_int_equal(threads[0].cpu_ns + threads[0].beyond_ns, 0);
+	assert_int_equal(threads[0].account.cpu_ns + threads[0].account.beyond_ns, 0);
 	sample(0, 10, 10, 20);
 	ran(0, 100);
 	sf_perf_batch(&perf, 60 * MS);
 	assert_int_equal(n_losses, 1);
-	assert_int_equal(threads[0].beyond_ns, MS);
+	assert_int_equal(threads[0].account.beyond_ns, MS);
 }
 
 /* The kernel's copies of its stack are too short. A hold would break off the system call that it sleeps in by now. */
@@ -492,7 +492,7 @@ static void test_sleepers_are_not_held(void **state)
 {
 	(void)state;
 	perf.may_hold = true;
-	atomic_store(&threads[0].too_short, SF_TOO_SHORT);
+	atomic_store(&threads[0].needs.n_too_short, SF_TOO_SHORT);
 	sample(0, 10, 10, 1);
 	ran(0, 1);
 	sf_perf_batch(&perf, MS);
@@ -545,8 +545,8 @@ static void test_copies_that_are_cut(void **state)
 	append(0, &made);
 	made_sample(&made, 10, 10, 7, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 256);
 	append(0, &made);
-	threads[0].want = 4096;
-	atomic_store(&threads[0].again, true);
+	threads[0].needs.size = 4096;
+	atomic_store(&threads[0].needs.again, true);
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(sent[0].stack_size, 248);
 	assert_int_equal(sent[0].stack_more, 0);
@@ -569,7 +569,7 @@ static void test_a_hole(void **state)
 	has_hole = true;
 	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
 	append(0, &made);
-	atomic_store(&threads[0].again, true);
+	atomic_store(&threads[0].needs.again, true);
 	perf.events.stack_bytes = SF_PERF_MAX_STACK;
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(n_filled, 1);

@@ -31,8 +31,8 @@ static union {
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 bool __wrap_sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve(struct sf_relay *relay, uint32_t room);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
@@ -51,12 +51,12 @@ bool __wrap_sf_watch_is_refused(const struct sf_watch *watch, int32_t pid)
 	return pid == 20;
 }
 
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
 	(void)watch, (void)pid, (void)parent, (void)name, (void)now_ns;
 }
 
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	(void)watch, (void)pid, (void)tid, (void)now_ns;
 	return NULL;
@@ -198,15 +198,15 @@ static void what_is_passed_over_goes_to_the_next_sample(void **state)
 		sample(10, 10, i * 1000);
 	sf_perf_batch(&perf, MS);
 	assert_in_range(n_sent, 15, 45);
-	assert_int_equal(sent + threads[0].over.amount, 60);
-	assert_int_equal(ticks + threads[0].over.ticks, 60);
+	assert_int_equal(sent + threads[0].batch.passed.amount, 60);
+	assert_int_equal(ticks + threads[0].batch.passed.ticks, 60);
 	before = n_sent;
 	perf.budget.part = SF_PERF_ALL;
 	sample(10, 10, 70000);
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(n_sent, before + 1);
 	assert_int_equal(sent, 61);
-	assert_int_equal(threads[0].over.amount, 0);
+	assert_int_equal(threads[0].batch.passed.amount, 0);
 	end(61);
 	assert_int_equal(lost(), 0);
 }

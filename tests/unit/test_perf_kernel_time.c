@@ -81,7 +81,7 @@ static void ran(uint64_t ms)
 
 static void look_and_seek(void)
 {
-	assert_true(sf_thread_see(&thread, now_ns));
+	assert_true(sf_thread_measure_and_look(&thread, now_ns));
 	sf_perf_kernel_time_look(&perf, &thread);
 	sf_perf_kernel_time_seek(&perf, now_ns);
 }

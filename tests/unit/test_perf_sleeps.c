@@ -35,8 +35,8 @@ static union {
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight);
@@ -63,13 +63,13 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 	return tid == 10 ? &thread : NULL;
 }
 
-struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	(void)watch, (void)pid, (void)tid, (void)now_ns;
 	return NULL;
 }
 
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
 	(void)watch, (void)pid, (void)parent, (void)name, (void)now_ns;
 }
@@ -137,7 +137,7 @@ static int set_up(void **state)
 	wakings = made_ring(SIZE);
 	sf_perf_ring_init(&perf.sleeps.wakings.rings[0], wakings, RING_PAGE, SIZE);
 	run = (struct sf_task_run){ 0 };
-	thread = (struct sf_thread){ .serial = 1, .watched = true, .want = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
+	thread = (struct sf_thread){ .serial = 1, .watched = true, .needs.size = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
 	has_ended = false;
 	told[0] = 0;
 	return 0;
@@ -223,7 +223,7 @@ static void test_until_it_was_ready(void **state)
 	comes(1, 4.5);               /* on another CPU, and after a wait for it */
 	batch(10, 6.5, 0.5);
 	assert_string_equal(told, "sample 4 3; by 33 named33; ");
-	assert_int_equal(thread.asleep_ns, 0);
+	assert_int_equal(thread.account.asleep_ns, 0);
 }
 
 /* An interrupt is no thread; a thread that is woken while its stack is copied is woken, too. */
@@ -245,7 +245,7 @@ static void test_preempted_is_not_asleep(void **state)
 	comes(0, 8);
 	batch(10, 3, 7);
 	assert_string_equal(told, "");
-	assert_true(thread.is_told);
+	assert_true(thread.sleeps.are_recorded);
 }
 
 /* Of sleeps below the least length one stands for all, once they are as long together. */
@@ -259,7 +259,7 @@ static void test_short_ones_together(void **state)
 	}
 	batch(10, 8, 0);
 	assert_string_equal(told, "sample 3.4 1.2; by -1 ; ");
-	assert_int_equal(thread.short_ns, 4 * MS / 5);
+	assert_int_equal(thread.sleeps.short_ns, 4 * MS / 5);
 }
 
 /* A sleep that goes on has its sample at the end of the batch, and the rest of its length when it is over. */
@@ -278,7 +278,7 @@ static void test_over_several_batches(void **state)
 	comes(0, 39);
 	batch(40, 1, 1);
 	assert_string_equal(told, "sample 10 5; again 20 10; again 38 18; by 33 named33; ");
-	assert_int_equal(thread.slept_ns, 33 * MS);
+	assert_int_equal(thread.sleeps.sampled_ns, 33 * MS);
 }
 
 /*
@@ -290,7 +290,7 @@ static void test_a_copy_that_is_too_short(void **state)
 	(void)state;
 	leaves(0, 5, false);
 	batch(10, 5, 0);
-	thread.only_cut = true;
+	thread.needs.only_cut = true;
 	clock_ns = 20 * MS;
 	sf_perf_sleeps_begin(&perf.sleeps);
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
@@ -360,14 +360,14 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	lose();
 	batch(10, 3, 0);
 	assert_int_equal(perf.sleeps.n_lost, 5);
-	assert_false(thread.is_told);
+	assert_false(thread.sleeps.are_recorded);
 	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 10 * MS));
-	thread.only_cut = true;
+	thread.needs.only_cut = true;
 	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
 	leaves(0, 12, false);
 	batch(20, 5, 0);
-	assert_false(thread.is_told);
+	assert_false(thread.sleeps.are_recorded);
 	assert_string_equal(told, "sample 4 2; ");
 	thread.sampled = true;      /* the look has read it */
 	clock_ns = 21 * MS;
@@ -393,7 +393,7 @@ static void test_a_part_stands_for_all(void **state)
 		comes(0, 3 + 3 * i);
 	}
 	batch(250, 90, 0);
-	sum_ns = thread.slept_ns + thread.over_ns;
+	sum_ns = thread.sleeps.sampled_ns + thread.sleeps.passed_ns;
 	assert_int_equal(sum_ns, 160 * MS);
 	assert_in_range(perf.sleeps.n_sent, 1, 30); /* a tenth of 80 */
 	assert_int_equal(perf.sleeps.n_wanted, 80);
@@ -431,7 +431,7 @@ static void test_told_twice(void **state)
 	comes(0, 5.101);
 	batch(10, 5.9, 0.1);
 	assert_string_equal(told, "sample 5 3.999; by -1 ; ");
-	assert_true(thread.is_told);
+	assert_true(thread.sleeps.are_recorded);
 }
 
 /* All threads of the machine wake others. Where that is too often, it is no longer told. */

@@ -75,7 +75,7 @@ static int open_relay(void **state)
 	sem_init(&reached, 0, 0);
 	thread = sf_thread_create(1, getpid(), getpid(), sf_now_ns());
 	assert_non_null(thread);
-	atomic_store(&thread->want, SHORT);
+	atomic_store(&thread->needs.size, SHORT);
 	assert_true(sf_relay_open(&sink, &relay, NULL));
 	return 0;
 }
@@ -92,7 +92,7 @@ static int close_relay(void **state)
 /* A still as long as is wanted now, of a stack that is longer. */
 static void send_still(void)
 {
-	const uint32_t want = atomic_load(&thread->want);
+	const uint32_t want = atomic_load(&thread->needs.size);
 	const struct sf_weight weight = { .ticks = 1 };
 	struct sf_stack_copy *copy = sf_relay_reserve(relay, want);
 
@@ -119,7 +119,7 @@ static void copies_taken_too_early_are_no_tries(void **state)
 	let_walk(20);
 	assert_int_equal(n_whole + n_kept_cut, 0);
 	/* All of them say the same: four times as much. */
-	assert_int_equal(atomic_load(&thread->want), 4 * SHORT);
+	assert_int_equal(atomic_load(&thread->needs.size), 4 * SHORT);
 	send_still();
 	let_walk(1);
 	assert_int_equal(n_whole, 1);
@@ -147,7 +147,7 @@ static void what_is_carried_at_the_end_is_a_loss(void **state)
 	(void)state;
 	needed = 3 * SHORT;
 	send_still();
-	atomic_store(&thread->want, 2 * SHORT); /* outdated by now */
+	atomic_store(&thread->needs.size, 2 * SHORT); /* outdated by now */
 	let_walk(1);
 	sf_relay_thread_end(relay, thread, sf_now_ns(), SF_LOSS_REST);
 	thread = NULL;

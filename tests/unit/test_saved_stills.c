@@ -212,14 +212,14 @@ static uint64_t looks_wanted(void)
 static void look_once(const struct sf_saved_source *source, int32_t tid, struct sf_pages *pages,
 		      struct sf_stack_copy *copy, struct looks *looks)
 {
-	const struct sf_stack_wish wish = { .size = COPY_BYTES };
+	const struct sf_copy_plan plan = { .size = COPY_BYTES };
 	struct sf_saved saved;
 	enum sf_copy_result result;
 	bool mixed;
 
 	if (!sf_saved_get(source, child, tid, true, &saved) || saved.look.syscall != SYS_read)
 		return;
-	result = sf_copy_saved(source, &saved, &wish, pages, copy);
+	result = sf_copy_saved(source, &saved, &plan, pages, copy);
 	look_at_words(copy->stack, copy->stack_size);
 	mixed = seen.mixed || seen.n_words < WORDS * FRAMES;
 	looks->n_stood += result == SF_COPY_DONE;

@@ -89,7 +89,7 @@ bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 }
 
 static struct sf_task_look look;
-static struct sf_stack_wish wish;
+static struct sf_copy_plan plan;
 static const struct sf_task task = { .pid = 40, .tid = 41 };
 static union {
 	struct sf_stack_copy copy;
@@ -104,7 +104,7 @@ static int set_up(void **state)
 	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .placed = true, .syscall = 7,
 				      .args = { 1, 2, 3, 4, 5, 6 }, .sp = SP, .pc = PC };
 	looked_again = look;
-	wish = (struct sf_stack_wish){ .size = 4 * KIB };
+	plan = (struct sf_copy_plan){ .size = 4 * KIB };
 	switches[0] = switches[1] = 12;
 	has_run[0] = has_run[1] = has_look = can_be_held = true;
 	n_runs = 0;
@@ -118,7 +118,7 @@ static int set_up(void **state)
 static enum sf_copy_result take(void)
 {
 	n_runs = 0;
-	return sf_copy_blocked(&task, &look, &wish, &no_pages, copy);
+	return sf_copy_blocked(&task, &look, &plan, &no_pages, copy);
 }
 
 static void a_sleeper_is_taken(void **state)
@@ -214,7 +214,7 @@ static void a_held_thread_is_taken(void **state)
 	struct sf_held held = { .tid = 41 };
 	(void)state;
 
-	assert_true(sf_copy_held(&held, 40, &wish, &no_pages, copy));
+	assert_true(sf_copy_held(&held, 40, &plan, &no_pages, copy));
 	assert_int_equal(copy->pid, 40);
 	assert_int_equal(copy->tid, 41);
 	assert_int_equal(copy->syscall, SF_SYSCALL_NONE);
@@ -225,7 +225,7 @@ static void a_held_thread_is_taken(void **state)
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	can_be_held = false;
 	reads.n = 0;
-	assert_false(sf_copy_held(&held, 40, &wish, &no_pages, copy));
+	assert_false(sf_copy_held(&held, 40, &plan, &no_pages, copy));
 	assert_int_equal(reads.n, 0);
 }
 
@@ -277,9 +277,9 @@ static void another_stack_is_copied_too(void **state)
 
 	assert_non_null(memory);
 	points_to_others = true;
-	wish = (struct sf_stack_wish){ .size = 4 * KIB, .n_leads = 3, .leads = { 0x1000, SP + 64, SP + 72 } };
-	assert_int_equal(sf_stack_wish_room(&wish), 16 * KIB + 3 * 4352);
-	assert_true(sf_copy_held(&held, 40, &wish, &no_pages, copy));
+	plan = (struct sf_copy_plan){ .size = 4 * KIB, .n_leads = 3, .leads = { 0x1000, SP + 64, SP + 72 } };
+	assert_int_equal(sf_copy_plan_room(&plan), 16 * KIB + 3 * 4352);
+	assert_true(sf_copy_held(&held, 40, &plan, &no_pages, copy));
 	assert_int_equal(reads.n, 2);
 	assert_int_equal(copy->n_others, 1);
 	assert_int_equal(copy->others[0].start, OTHER_SP - 4352);
@@ -333,20 +333,20 @@ static void a_lead_is_the_word_that_points_there(void **state)
 	assert_false(sf_stack_leads_find(&leads, &still, PC));
 	assert_true(sf_stack_leads_find(&leads, &still, OTHER_SP + 40));
 	assert_false(sf_stack_leads_find(&leads, &still, OTHER_SP + 48));
-	wish = sf_stack_leads_wish(&leads, 9);
-	assert_int_equal(wish.size, 9);
-	assert_int_equal(wish.n_leads, 1);
-	assert_int_equal(wish.leads[0], SP + 40 * 8);
+	plan = sf_stack_leads_plan(&leads, 9);
+	assert_int_equal(plan.size, 9);
+	assert_int_equal(plan.n_leads, 1);
+	assert_int_equal(plan.leads[0], SP + 40 * 8);
 	/* A pointer to exactly there is a frame pointer: the word of it that is known is no news, and another one is. */
 	assert_true(sf_stack_leads_find(&leads, &still, OTHER_SP + 24));
-	wish = sf_stack_leads_wish(&leads, 9);
-	assert_int_equal(wish.leads[1], SP + 41 * 8);
+	plan = sf_stack_leads_plan(&leads, 9);
+	assert_int_equal(plan.leads[1], SP + 41 * 8);
 	/* A function without a frame has the frame pointer of the other stack in its register. */
 	assert_false(sf_stack_leads_find(&leads, &still, 2 * OTHER_SP + 8));
 	sf_reg_set(&still.regs, sf_arch_host()->fp, 2 * OTHER_SP);
 	assert_true(sf_stack_leads_find(&leads, &still, 2 * OTHER_SP + 8));
-	wish = sf_stack_leads_wish(&leads, 9);
-	assert_int_equal(wish.leads[2], SF_LEAD_FP);
+	plan = sf_stack_leads_plan(&leads, 9);
+	assert_int_equal(plan.leads[2], SF_LEAD_FP);
 }
 
 /* A quarter more than was needed, and 2 KiB; whole KiB. */

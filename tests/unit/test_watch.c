@@ -474,7 +474,7 @@ static void less_than_a_tick_is_lost_too(void **state)
 	open_watch();
 	run(40, 4 * MS);
 	look_at(40);
-	sf_watch_find(&watch, 40)->awake_ns = -5;
+	sf_watch_find(&watch, 40)->account.awake_ns = -5;
 	sf_watch_end(&watch, now_ns);
 	expect("rest 1: cpu 4000 us, wall 0 us, 0 ticks\nend 1: 4000 us\n");
 }
@@ -485,14 +485,14 @@ static void a_tick_under_way_is_lost(void **state)
 	(void)state;
 	open_watch();
 	run(40, 4 * MS);
-	sf_watch_find(&watch, 40)->asked = true;
+	sf_watch_find(&watch, 40)->hold.is_requested = true;
 	sf_watch_end(&watch, now_ns);
 	expect("rest 1: cpu 4000 us, wall 0 us, 1 ticks\nend 1: 4000 us\n");
 	sf_watch_close(&watch);
 	memset(&watch, 0, sizeof(watch));
 	open_watch();
 	run(40, 25 * MS);
-	sf_watch_find(&watch, 40)->asked = true;
+	sf_watch_find(&watch, 40)->hold.is_requested = true;
 	sf_watch_end(&watch, now_ns);
 	expect("rest 1: cpu 25000 us, wall 0 us, 3 ticks\nend 1: 25000 us\n");
 }
@@ -523,12 +523,12 @@ static void a_later_thread_counts_from_its_start(void **state)
 	add_thread(40, 41, "b", 0);
 	run(41, 8 * MS);
 	scan_after(100);
-	assert_int_equal(sf_watch_find(&watch, 41)->cpu_ns, 8 * MS);
+	assert_int_equal(sf_watch_find(&watch, 41)->account.cpu_ns, 8 * MS);
 	watch.most_without_files = 1;
 	add_thread(40, 42, "c", 0);
 	run(42, 8 * MS);
 	scan_after(100);
-	assert_int_equal(sf_watch_find(&watch, 42)->cpu_ns, 0);
+	assert_int_equal(sf_watch_find(&watch, 42)->account.cpu_ns, 0);
 }
 
 /* Of a command that was launched all counts since it was chosen, however late its first scan is. */
@@ -545,8 +545,8 @@ static void a_launched_command_counts_from_its_start(void **state)
 	run(41, 8 * MS);
 	process_of(40)->cpu_ns += 30 * MS; /* of a thread that has ended */
 	assert_true(sf_watch_scan(&watch, now_ns));
-	assert_int_equal(sf_watch_find(&watch, 40)->cpu_ns, 20 * MS);
-	assert_int_equal(sf_watch_find(&watch, 41)->cpu_ns, 8 * MS);
+	assert_int_equal(sf_watch_find(&watch, 40)->account.cpu_ns, 20 * MS);
+	assert_int_equal(sf_watch_find(&watch, 41)->account.cpu_ns, 8 * MS);
 	told[0] = 0;
 	sf_watch_end(&watch, now_ns);
 	expect("rest 2: cpu 8000 us, wall 8000 us, 1 ticks\nend 2: 8000 us\nrest 1: cpu 20000 us, wall 20000 us, 2 ticks\nend 1: 20000 us\n"
@@ -578,7 +578,7 @@ static void what_was_seen_is_not_unseen(void **state)
 	run(41, 70 * MS);
 	look_at(40);
 	look_at(41);
-	sf_watch_find(&watch, 40)->cpu_ns = sf_watch_find(&watch, 41)->cpu_ns = 0; /* in samples */
+	sf_watch_find(&watch, 40)->account.cpu_ns = sf_watch_find(&watch, 41)->account.cpu_ns = 0; /* in samples */
 	end_thread(41);
 	scan_after(100);
 	process_of(40)->cpu_ns += 30 * MS;
@@ -765,7 +765,7 @@ static void unseen_children_are_counted(void **state)
 	scan_after(100);
 	run(50, 300 * MS);
 	look_at(50);
-	sf_watch_find(&watch, 50)->cpu_ns = 0; /* in samples */
+	sf_watch_find(&watch, 50)->account.cpu_ns = 0; /* in samples */
 	scan_after(100);
 	end_process(50);
 	scan_after(100);
@@ -865,10 +865,10 @@ static void a_thread_is_met(void **state)
 
 	open_watch();
 	add_thread(40, 39, "new", 7 * MS);
-	thread = sf_watch_meet_thread(&watch, 40, 39, now_ns);
+	thread = sf_watch_add_thread(&watch, 40, 39, now_ns);
 	assert_ptr_equal(sf_watch_find(&watch, 39), thread);
 	assert_int_equal(sf_watch_find(&watch, 40)->task.tid, 40);
-	assert_int_equal(thread->cpu_ns, 7 * MS);
+	assert_int_equal(thread->account.cpu_ns, 7 * MS);
 	assert_int_equal(thread->first_cpu_ns, 0);
 	expect("thread 2: 39 new\n");
 	scan_after(100);
@@ -887,7 +887,7 @@ static void an_ended_thread_is_met(void **state)
 	open_watch();
 	sf_watch_exec(&watch, 40, "tool");
 	expect("process 40 of 0\nname 40 tool\n");
-	assert_non_null(sf_watch_meet_thread(&watch, 40, 77, now_ns));
+	assert_non_null(sf_watch_add_thread(&watch, 40, 77, now_ns));
 	expect("thread 2: 77 tool\n");
 	scan_after(100);
 	assert_null(sf_watch_find(&watch, 77));
@@ -900,8 +900,8 @@ static void an_ended_process_is_met(void **state)
 	(void)state;
 	options.children = true;
 	open_watch();
-	sf_watch_meet_process(&watch, 50, 40, "", now_ns);
-	sf_watch_meet_process(&watch, 50, 40, "", now_ns);
+	sf_watch_add_process(&watch, 50, 40, "", now_ns);
+	sf_watch_add_process(&watch, 50, 40, "", now_ns);
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
 	expect("process 50 of 40\nprocess 50 of 40\nname 50 main\nprocess 50 of 40\nname 50 a-name-of-more-\n"); /* its parent's name at first */
@@ -978,13 +978,13 @@ static void a_process_that_a_scan_found_begins(void **state)
 	look_at(50);
 	sf_watch_process_begins(&watch, 50);
 	sf_watch_process_begins(&watch, 50);
-	assert_int_equal(sf_watch_find(&watch, 50)->cpu_ns, 90 * MS);
+	assert_int_equal(sf_watch_find(&watch, 50)->account.cpu_ns, 90 * MS);
 	sf_watch_process_begins(&watch, 40);
-	assert_int_equal(watch.processes.items[0].met, false); /* it was chosen: it ran before */
+	assert_int_equal(watch.processes.items[0].is_new, false); /* it was chosen: it ran before */
 	add_thread(50, 51, "late", 0);
 	run(51, 6 * MS);
 	scan_after(100);
-	assert_int_equal(sf_watch_find(&watch, 51)->cpu_ns, 6 * MS);
+	assert_int_equal(sf_watch_find(&watch, 51)->account.cpu_ns, 6 * MS);
 	told[0] = 0;
 	end_process(50);
 	scan_after(100);
@@ -1029,8 +1029,8 @@ static void threads_are_known_by_their_samples(void **state)
 	options.all = true;
 	open_watch();
 	assert_int_equal(watch.processes.n, 0);
-	sf_watch_meet_process(&watch, 40, 1, "", now_ns);
-	assert_int_equal(sf_watch_meet_thread(&watch, 40, 40, now_ns)->cpu_ns, 0);
+	sf_watch_add_process(&watch, 40, 1, "", now_ns);
+	assert_int_equal(sf_watch_add_thread(&watch, 40, 40, now_ns)->account.cpu_ns, 0);
 	told[0] = 0;
 	run(40, 50 * MS);
 	look_at(40);
@@ -1073,7 +1073,7 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	open_watch();
 	for (int32_t tid = 41; tid < 43; tid++) {
 		add_thread(40, tid, "b", 0);
-		sf_watch_meet_thread(&watch, 40, tid, now_ns)->ran = true;
+		sf_watch_add_thread(&watch, 40, tid, now_ns)->ran = true;
 		run(tid, tid == 41 ? 4 * MS : 90 * MS);
 		look_at(tid);
 		end_thread(tid);
@@ -1092,7 +1092,7 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 		struct sf_thread *thread;
 
 		add_thread(40, tid, "b", 0);
-		thread = sf_watch_meet_thread(&watch, 40, tid, now_ns);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = true;
 		run(tid, 60 * MS);
 		look_at(tid);
@@ -1119,7 +1119,7 @@ static void a_sleep_lasts_to_the_end(void **state)
 		struct sf_thread *thread;
 
 		add_thread(40, tid, "b", 0);
-		thread = sf_watch_meet_thread(&watch, 40, tid, now_ns);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->look.state = tid == 42 ? SF_STATE_RUNNING : SF_STATE_BLOCKED;
 		thread->sampled = tid != 43;
 	}

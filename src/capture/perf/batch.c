@@ -16,9 +16,9 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (!thread || !thread->n_due || (!thread->first_due && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
+	if (!thread || !thread->batch.n || (!thread->batch.has_first && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
 		return;
-	thread->first_due = false;
+	thread->batch.has_first = false;
 	sf_perf_send_sample(perf, thread, record);
 	perf->n_samples++;
 }
@@ -143,8 +143,8 @@ static void learn_sizes(struct sf_perf *perf)
 	for (size_t i = 0; i < perf->due.n; i++) {
 		struct sf_thread *thread = perf->due.items[i];
 
-		const bool is_cut = perf->counting.on ? atomic_exchange_explicit(&thread->only_cut, false, memory_order_relaxed)
-						      : atomic_load_explicit(&thread->again, memory_order_relaxed);
+		const bool is_cut = perf->counting.on ? atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed)
+						      : atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
 
 		if (thread->copy_was_full && is_cut)
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
@@ -159,11 +159,11 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->to_hold.n; i++) {
 		struct sf_thread *thread = perf->to_hold.items[i];
 
-		thread->to_hold = false;
+		thread->batch.is_hold = false;
 		thread->looked_ns = sf_now_ns();
 		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 		thread->kernel_time.holds = false;
-		if (!thread->asked && sf_thread_see(thread, now_ns) && sf_thread_awake(thread))
+		if (!thread->hold.is_requested && sf_thread_measure_and_look(thread, now_ns) && sf_thread_awake(thread))
 			sf_ptrace_hold(capture, thread, now_ns);
 	}
 	perf->n_samples += perf->to_hold.n;
@@ -174,7 +174,7 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	const uint64_t n_before = perf->n_samples;
 	uint64_t n_bytes = sf_perf_sleeps_begin(&perf->sleeps);
 
-	perf->base.watch.told_until_ns = perf->sleeps.began_ns;
+	perf->base.watch.recorded_until_ns = perf->sleeps.began_ns;
 	n_bytes += sf_perf_events_begin(&perf->events);
 	n_bytes += sf_perf_events_begin(&perf->signals.events);
 	if (!n_bytes && !perf->sleeps.kept.n)

@@ -54,8 +54,8 @@ static bool is_other(const struct sf_perf *perf, const struct sf_perf_record *re
 /* Its events go to the thread's next sample, or at its end to its last one. */
 static void pass_over(struct sf_thread *thread, const struct sf_weight *weight)
 {
-	thread->over.amount += weight->amount;
-	thread->over.ticks += weight->ticks;
+	thread->batch.passed.amount += weight->amount;
+	thread->batch.passed.ticks += weight->ticks;
 }
 
 void sf_perf_counting_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
@@ -74,12 +74,12 @@ void sf_perf_counting_sample(struct sf_perf *perf, struct sf_thread *thread, con
 		return;
 	}
 	pass_over(thread, &weight);
-	if (!thread->n_due || !sf_perf_budget_has_room(&perf->budget, record->time_ns))
+	if (!thread->batch.n || !sf_perf_budget_has_room(&perf->budget, record->time_ns))
 		return;
-	thread->n_due--;
-	if (!sf_perf_send_event(perf, thread, record, &thread->over))
+	thread->batch.n--;
+	if (!sf_perf_send_event(perf, thread, record, &thread->batch.passed))
 		return;
-	thread->over = (struct sf_weight){ 0 };
+	thread->batch.passed = (struct sf_weight){ 0 };
 	perf->n_samples++;
 }
 

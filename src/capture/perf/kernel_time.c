@@ -40,39 +40,39 @@ static bool has_time(const struct sf_perf *perf, uint64_t beyond_ns)
 
 static void lose(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t period_ns = perf->events.period_ns, cpu_ns = thread->beyond_ns - period_ns;
+	const uint64_t period_ns = perf->events.period_ns, cpu_ns = thread->account.beyond_ns - period_ns;
 	const struct sf_weight weight = { .cpu_ns = cpu_ns, .wall_ns = cpu_ns, .ticks = sf_ticks(cpu_ns, period_ns) };
 
-	thread->beyond_ns -= cpu_ns;
-	thread->awake_ns -= (int64_t)cpu_ns;
+	thread->account.beyond_ns -= cpu_ns;
+	thread->account.awake_ns -= (int64_t)cpu_ns;
 	sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
 }
 
 /* The time beyond waits, since a batch may end just before a sample. */
 static void set_apart(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t periods_ns = thread->due_ns + thread->passed_ns, period_ns = perf->events.period_ns;
+	const uint64_t periods_ns = thread->batch.period_ns + thread->batch.passed_ns, period_ns = perf->events.period_ns;
 	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST);
 
 	if (perf->events.kernel)
 		return;
-	thread->cpu_ns += thread->beyond_ns;
-	thread->beyond_ns = thread->cpu_ns > seen_ns ? thread->cpu_ns - seen_ns : 0;
-	thread->cpu_ns -= thread->beyond_ns;
-	if (!perf->kernel_time.on && thread->beyond_ns > WAITS_NS + WAITS_PERIODS * period_ns)
+	thread->account.cpu_ns += thread->account.beyond_ns;
+	thread->account.beyond_ns = thread->account.cpu_ns > seen_ns ? thread->account.cpu_ns - seen_ns : 0;
+	thread->account.cpu_ns -= thread->account.beyond_ns;
+	if (!perf->kernel_time.on && thread->account.beyond_ns > WAITS_NS + WAITS_PERIODS * period_ns)
 		lose(perf, thread);
 }
 
 void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
 {
 	set_apart(perf, thread);
-	if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->beyond_ns)))
+	if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->account.beyond_ns)))
 		seek(thread);
 }
 
 void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread)
 {
-	if (may_seek(perf, thread) && has_time(perf, thread->cpu_ns + thread->beyond_ns))
+	if (may_seek(perf, thread) && has_time(perf, thread->account.cpu_ns + thread->account.beyond_ns))
 		seek(thread);
 }
 
@@ -83,12 +83,12 @@ static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 
 	thread->looked_ns = sf_now_ns();
 	sf_watch_extend_sleep(watch, thread, now_ns);
-	if (!sf_thread_see(thread, now_ns)) {
+	if (!sf_thread_measure_and_look(thread, now_ns)) {
 		watch->next_scan_ns = watch->next_list_ns = 0;
 		return false;
 	}
 	set_apart(perf, thread);
-	if (!sf_thread_awake(thread) || !has_time(perf, thread->beyond_ns))
+	if (!sf_thread_awake(thread) || !has_time(perf, thread->account.beyond_ns))
 		return false;
 	thread->kernel_time.holds = true;
 	sf_ptrace_hold(&perf->base, thread, now_ns);
@@ -122,7 +122,7 @@ void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; perf->kernel_time.on && i < perf->base.watch.threads.n; i++) {
 		struct sf_thread *thread = perf->base.watch.threads.items[i];
 
-		if (!thread->kernel_time.is_sought || thread->asked || !may_seek(perf, thread))
+		if (!thread->kernel_time.is_sought || thread->hold.is_requested || !may_seek(perf, thread))
 			continue;
 		perf->kernel_time.n_sought++;
 		if (!sf_perf_budget_has_room(&perf->budget, now_ns + (uint64_t)thread->task.tid))

@@ -15,7 +15,7 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 	if (sf_perf_sleeps_look((struct sf_perf *)capture, thread, now_ns))
 		return true;
 	sf_watch_extend_sleep(&capture->watch, thread, now_ns);
-	if (!sf_thread_see(thread, now_ns))
+	if (!sf_thread_measure_and_look(thread, now_ns))
 		return false;
 	if (!sf_thread_awake(thread))
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
@@ -28,12 +28,13 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	return thread->sampled && thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
-	       !atomic_load_explicit(&thread->again, memory_order_relaxed);
+	       !atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
 }
 
 static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
 {
-	return thread->watched && !thread->only_awake && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
+	return thread->watched && !thread->only_awake && !thread->hold.is_requested &&
+	       (capture->last_tick || now_ns >= thread->asleep_due_ns);
 }
 
 /* Looks at the due threads that may not be passed over, or (`passed_over`) at those that may. Returns how many may. */
@@ -62,8 +63,8 @@ static void pass_over(struct sf_capture *capture, uint64_t now_ns)
 
 		if (!is_due(capture, thread, now_ns) || !may_be_passed_over(capture, thread))
 			continue;
-		sf_thread_pass(thread, now_ns);
-		if (thread->asleep_ns >= PASSED_OVER_NS)
+		sf_thread_add_elapsed(thread, now_ns);
+		if (thread->account.asleep_ns >= PASSED_OVER_NS)
 			sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 	}
 }

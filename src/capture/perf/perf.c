@@ -153,7 +153,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	for (size_t i = 0; perf->may_hold && i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
-	capture->tells_sleeps = perf->sleeps.on;
+	capture->records_sleeps = perf->sleeps.on;
 	capture->watch.keeps_ended = true;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&perf->no_saved);

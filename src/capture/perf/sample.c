@@ -11,7 +11,7 @@
 
 static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const uint32_t want = 2 * atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t want = 2 * atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
 	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
 
 	return record->stack_size < most ? record->stack_size : most;
@@ -165,7 +165,7 @@ static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf
 
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const struct sf_weight weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
+	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n--, perf->events.period_ns);
 	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_chain);
 
 	if (has_stack(perf, thread, record, &weight))

@@ -33,9 +33,9 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 		return NULL;
 	}
 	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
-	sf_watch_meet_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
+	sf_watch_add_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
 			      newcomer.name, now_ns);
-	thread = sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, now_ns);
 	if (thread)
 		thread->exec_ns = newcomer.exec_ns;
 	return thread;
@@ -51,8 +51,8 @@ struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_r
 /* The thread is held once, in place of its samples in this batch. */
 static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 {
-	if (!thread->to_hold)
-		thread->to_hold = sf_vec_push(&perf->to_hold, thread);
+	if (!thread->batch.is_hold)
+		thread->batch.is_hold = sf_vec_push(&perf->to_hold, thread);
 }
 
 /*
@@ -76,10 +76,10 @@ static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_reco
  */
 static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
 {
-	if (thread->ran || thread->n_due || perf->n_firsts >= MAX_FIRSTS || sf_watch_knows_by_samples(&perf->base.watch, thread))
+	if (thread->ran || thread->batch.n || perf->n_firsts >= MAX_FIRSTS || sf_watch_knows_by_samples(&perf->base.watch, thread))
 		return false;
 	perf->n_firsts++;
-	thread->first_due = true;
+	thread->batch.has_first = true;
 	return true;
 }
 
@@ -130,10 +130,10 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 	perf->budget.n_samples++;
 	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
 		perf->budget.n_over++;
-		thread->passed_ns += record->period_ns;
-	} else if (thread->n_due || sf_vec_push(&perf->due, thread)) {
-		thread->n_due++;
-		thread->due_ns += record->period_ns;
+		thread->batch.passed_ns += record->period_ns;
+	} else if (thread->batch.n || sf_vec_push(&perf->due, thread)) {
+		thread->batch.n++;
+		thread->batch.period_ns += record->period_ns;
 	}
 }
 
@@ -181,7 +181,7 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 	else if (sf_watch_has_process(&perf->base.watch, record->pid))
 		sf_watch_process_begins(&perf->base.watch, record->pid);
 	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))
-		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
+		sf_watch_add_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
 }
 
 /* A thread's CPU time by the kernel, when the thread ends: one record for each CPU. */
@@ -245,10 +245,10 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
 
 	thread->begun = true;
 	sf_thread_measure(thread, now_ns, &ran);
-	thread->cpu_ns = share_ns(perf, thread->due_ns);
-	thread->first_cpu_ns = thread->run.cpu_ns - thread->cpu_ns;
-	thread->awake_ns = (int64_t)thread->cpu_ns;
-	thread->asleep_ns = 0;
+	thread->account.cpu_ns = share_ns(perf, thread->batch.period_ns);
+	thread->first_cpu_ns = thread->run.cpu_ns - thread->account.cpu_ns;
+	thread->account.awake_ns = (int64_t)thread->account.cpu_ns;
+	thread->account.asleep_ns = 0;
 }
 
 /*
@@ -257,7 +257,7 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	const uint64_t least_ns = thread->due_ns + thread->passed_ns;
+	const uint64_t least_ns = thread->batch.period_ns + thread->batch.passed_ns;
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
@@ -267,8 +267,8 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	}
 	if (sf_thread_measure(thread, now_ns, &ran))
 		return;
-	if (!sf_thread_settle_end(thread) && thread->cpu_ns < least_ns)
-		sf_thread_give_cpu(thread, least_ns - thread->cpu_ns);
+	if (!sf_thread_settle_end(thread) && thread->account.cpu_ns < least_ns)
+		sf_thread_add_cpu(thread, least_ns - thread->account.cpu_ns);
 }
 
 void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)
@@ -277,6 +277,6 @@ void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->due.n && !perf->counting.on; i++) {
 		measure(perf, perf->due.items[i], now_ns);
 		sf_perf_kernel_time_split(perf, perf->due.items[i]);
-		perf->due.items[i]->due_ns = perf->due.items[i]->passed_ns = 0;
+		perf->due.items[i]->batch.period_ns = perf->due.items[i]->batch.passed_ns = 0;
 	}
 }

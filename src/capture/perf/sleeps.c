@@ -53,13 +53,13 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 	int64_t more_ns;
 
 	if (!measure(thread, now_ns))
-		thread->asleep_ns += (int64_t)new_ns;
-	thread->asleep_ns -= (int64_t)new_ns;
-	more_ns = -thread->asleep_ns - UNTOLD_NS;
+		thread->account.asleep_ns += (int64_t)new_ns;
+	thread->account.asleep_ns -= (int64_t)new_ns;
+	more_ns = -thread->account.asleep_ns - UNTOLD_NS;
 	if (!told && more_ns > 0) {
 		const uint64_t cut_ns = (uint64_t)more_ns < ns ? (uint64_t)more_ns : ns;
 
-		thread->asleep_ns += (int64_t)cut_ns;
+		thread->account.asleep_ns += (int64_t)cut_ns;
 		ns -= cut_ns;
 	}
 	return sf_thread_take_sleep(thread, ns, perf->base.blocked_period_ns);
@@ -68,7 +68,7 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 /* The sleep has no sample: a later one stands for it, too. */
 static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_ns)
 {
-	thread->asleep_ns -= (int64_t)length_ns;
+	thread->account.asleep_ns -= (int64_t)length_ns;
 	*sum_ns += length_ns;
 }
 
@@ -76,7 +76,7 @@ static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_
 static void learn_size(struct sf_perf *perf, struct sf_thread *thread)
 {
 	if (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK &&
-	    atomic_exchange_explicit(&thread->only_cut, false, memory_order_relaxed))
+	    atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed))
 		perf->sleeps.stack_wanted = 4 * perf->sleeps.switches.stack_bytes;
 }
 
@@ -104,7 +104,7 @@ static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_n
 /* The sleep of which new_ns are not put off yet. False: it has no sample. */
 static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool told, uint64_t now_ns)
 {
-	const uint64_t ns = new_ns ? new_ns : thread->short_ns, short_ns = new_ns ? 0 : thread->short_ns;
+	const uint64_t ns = new_ns ? new_ns : thread->sleeps.short_ns, short_ns = new_ns ? 0 : thread->sleeps.short_ns;
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
 	struct sf_perf_record record;
 	struct sf_perf_wait wait;
@@ -117,10 +117,10 @@ static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns
 	sf_perf_waits_find(sf_perf_sleeps_waits(sleeps), record.chain, record.n_chain, &wait);
 	if (wait.has_ended || !has_room(sleeps, ns, record.time_ns, &all))
 		return false;
-	over_ns = all && thread->over_ns < MAX_OVER_NS ? 0 : thread->over_ns;
+	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;
 	weight = take(perf, thread, new_ns, short_ns + over_ns, told, now_ns);
-	thread->over_ns -= over_ns;
-	thread->short_ns -= short_ns;
+	thread->sleeps.passed_ns -= over_ns;
+	thread->sleeps.short_ns -= short_ns;
 	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	sf_perf_send_sleep(perf, thread, &record, &wait, end_ns, &weight);
 	learn_size(perf, thread);
@@ -137,7 +137,7 @@ static void tell_waker(struct sf_perf *perf, const struct sf_thread *thread)
 /* The sleep has a sample already, which stands for a part of it. */
 static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, bool told, uint64_t now_ns)
 {
-	const uint64_t length_ns = end_ns - thread->sleep.start_ns, given_ns = thread->slept_ns - thread->sleep.before_ns;
+	const uint64_t length_ns = end_ns - thread->sleep.start_ns, given_ns = thread->sleeps.sampled_ns - thread->sleep.before_ns;
 	struct sf_weight weight;
 
 	if (end_ns < thread->sleep.start_ns || length_ns <= given_ns)
@@ -154,20 +154,20 @@ static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t
 	if (send(perf, thread, length_ns, end_ns, told, now_ns))
 		tell_waker(perf, thread);
 	else
-		put_off(thread, &thread->over_ns, length_ns);
+		put_off(thread, &thread->sleeps.passed_ns, length_ns);
 }
 
 static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
 			 uint64_t now_ns)
 {
-	put_off(thread, &thread->short_ns, length_ns);
-	if (thread->short_ns < perf->sleeps.min_ns)
+	put_off(thread, &thread->sleeps.short_ns, length_ns);
+	if (thread->sleeps.short_ns < perf->sleeps.min_ns)
 		return;
 	if (send(perf, thread, 0, end_ns, told, now_ns)) {
 		tell_waker(perf, thread);
 	} else {
-		thread->over_ns += thread->short_ns;
-		thread->short_ns = 0;
+		thread->sleeps.passed_ns += thread->sleeps.short_ns;
+		thread->sleeps.short_ns = 0;
 	}
 }
 
@@ -215,7 +215,7 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
 static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK ||
-		!atomic_load_explicit(&thread->only_cut, memory_order_relaxed)) &&
+		!atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed)) &&
 	       !sf_thread_needs_longer_copies(thread);
 }
 
@@ -229,14 +229,14 @@ static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct s
 
 	if (sleep->start_ns)
 		return;
-	thread->is_told = record->is_preempted || (is_copied_whole(perf, thread) && sleep->batch == perf->sleeps.n_batch &&
+	thread->sleeps.are_recorded = record->is_preempted || (is_copied_whole(perf, thread) && sleep->batch == perf->sleeps.n_batch &&
 						   sf_vec_push(&perf->sleeps.begun, thread));
-	if (record->is_preempted || !thread->is_told) {
+	if (record->is_preempted || !thread->sleeps.are_recorded) {
 		end_sleep(thread);
 		return;
 	}
 	sleep->start_ns = sleep->left_ns; /* the kernel has taken the copy since */
-	sleep->before_ns = thread->slept_ns;
+	sleep->before_ns = thread->sleeps.sampled_ns;
 }
 
 void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_perf_record *record, uint64_t now_ns)
@@ -252,14 +252,14 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 		return;
 	perf->sleeps.n_switches += record->type == PERF_RECORD_SAMPLE;
 	thread = sf_perf_thread_of(perf, record, record->type == PERF_RECORD_SAMPLE, now_ns);
-	if (!may_have_sleeps(thread) || record->time_ns < thread->told_from_ns)
+	if (!may_have_sleeps(thread) || record->time_ns < thread->sleeps.from_ns)
 		return;
 	if (record->type == PERF_RECORD_SAMPLE) {
 		note_stack(perf, thread, ring, record->time_ns);
 	} else if (record->leaves) {
 		leave(perf, thread, record);
 	} else {
-		thread->is_told = true;
+		thread->sleeps.are_recorded = true;
 		if (thread->sleep.start_ns && record->time_ns >= thread->sleep.start_ns)
 			finish(perf, thread, record->time_ns, now_ns);
 	}
@@ -325,8 +325,8 @@ static void send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 	const uint64_t end_ns = end_of(perf, sleep);
 
 	sleep->has_sample = send(perf, thread, end_ns - sleep->start_ns, end_ns, true, now_ns);
-	sleep->before_ns = thread->slept_ns - (end_ns - sleep->start_ns);
-	thread->is_told = sleep->has_sample;
+	sleep->before_ns = thread->sleeps.sampled_ns - (end_ns - sleep->start_ns);
+	thread->sleeps.are_recorded = sleep->has_sample;
 	thread->asleep_due_ns = now_ns + perf->base.blocked_period_ns; /* the walk has shown by then whether the copy was too short */
 	free(sleep->record);
 	sleep->record = NULL;
@@ -352,7 +352,7 @@ static void keep(struct sf_perf_sleeps *sleeps, struct sf_thread *thread)
 	const struct sf_perf_kept_sleep kept = { .tid = thread->task.tid, .n_bytes = header ? header->size : 0 };
 
 	if (!header || sleeps->n_kept_bytes + kept.n_bytes > MAX_KEPT_BYTES || !sf_vec_push(&sleeps->kept, kept)) {
-		thread->is_told = false;
+		thread->sleeps.are_recorded = false;
 		return;
 	}
 	sleeps->n_kept_bytes += kept.n_bytes;
@@ -432,7 +432,7 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 /* The sleep goes on, and the kernel's copy of its stack was too short: a look can read all of it. */
 static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
 {
-	if (!atomic_load_explicit(&thread->only_cut, memory_order_relaxed))
+	if (!atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed))
 		return false;
 	learn_size(perf, thread);
 	sf_perf_sleeps_forget_thread(thread);
@@ -442,7 +442,7 @@ static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
 /* Until the batch's begin, since all that was told is known of that time: a thread that was woken waits for a CPU. */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	if (!thread->is_told)
+	if (!thread->sleeps.are_recorded)
 		return false;
 	thread->asleep_due_ns = now_ns + EXTEND_NS;
 	if (!thread->sleep.has_sample || thread->sleep.woken_ns)
@@ -457,7 +457,7 @@ void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread)
 	if (!perf->sleeps.on || !thread->sampled || thread->sleep.has_sample)
 		return;
 	end_sleep(thread);
-	thread->told_from_ns = thread->sleep.start_ns = thread->sleep.left_ns = sf_now_ns();
-	thread->sleep.before_ns = thread->slept_ns;
+	thread->sleeps.from_ns = thread->sleep.start_ns = thread->sleep.left_ns = sf_now_ns();
+	thread->sleep.before_ns = thread->sleeps.sampled_ns;
 	thread->sleep.has_sample = true;
 }

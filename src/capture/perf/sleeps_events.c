@@ -130,7 +130,7 @@ void sf_perf_sleeps_forget_thread(struct sf_thread *thread)
 {
 	free(thread->sleep.record);
 	thread->sleep = (struct sf_sleep){ 0 };
-	thread->is_told = false;
+	thread->sleeps.are_recorded = false;
 	thread->look.state = SF_STATE_RUNNING;
 }
 

@@ -24,7 +24,7 @@ static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_t
 	/* Any register may say where its caller is, and /proc shows two. */
 	if (thread->look.syscall == SF_SYSCALL_FAULT && is_stopped(thread))
 		return true;
-	if (atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
+	if (atomic_load_explicit(&thread->needs.hold_at_sp, memory_order_relaxed) != thread->look.sp)
 		return false;
 	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
 	       is_stopped(thread);
@@ -32,16 +32,16 @@ static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_t
 
 static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	thread->held = thread->look;
-	thread->held_switches = thread->run.switches;
-	thread->held_unseen = true;
+	thread->hold.sleep = thread->look;
+	thread->hold.switches = thread->run.switches;
+	thread->hold.is_new = true;
 	sf_ptrace_hold(capture, thread, now_ns);
 }
 
 static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	const struct sf_stack_wish wish = sf_thread_wish(thread);
-	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_stack_wish_room(&wish));
+	const struct sf_copy_plan plan = sf_thread_copy_plan(thread);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_copy_plan_room(&plan));
 	enum sf_copy_result result = SF_COPY_GONE;
 	struct sf_weight weight;
 	struct sf_saved saved;
@@ -53,8 +53,8 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	/* The file of /proc that says where it sleeps may be another user's: the source says it all the same. */
 	result = (thread->look.placed || thread->task.look_fd < 0) &&
 		 sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
-			 sf_copy_saved(capture->saved, &saved, &wish, &capture->pages, copy) :
-			 sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
+			 sf_copy_saved(capture->saved, &saved, &plan, &capture->pages, copy) :
+			 sf_copy_blocked(&thread->task, &thread->look, &plan, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);
@@ -65,7 +65,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 					    .syscall = SF_SYSCALL_NONE,
 					    .flags = SF_STILL_UNHELD };
 	weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-	copy->flags |= capture->tells_sleeps ? SF_STILL_OPEN : 0;
+	copy->flags |= capture->records_sleeps ? SF_STILL_OPEN : 0;
 	copy->state = sf_ptrace_state_asleep(thread);
 	copy->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);
@@ -74,7 +74,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	bool again = atomic_load_explicit(&thread->again, memory_order_relaxed);
+	bool again = atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
 	const uint64_t start_ns = sf_now_ns();
 
 	if (thread->is_32_bit) {

@@ -24,12 +24,12 @@ struct dumping {
 	struct sf_dump_cost *cost;
 	struct sf_error *err;
 	struct sf_ids ids;
-	struct sf_stack_copy *copy;     /* room for the largest wish */
+	struct sf_stack_copy *copy;     /* room for the largest plan */
 	struct sf_stack_leads leads;    /* of the thread at hand */
 	struct sf_memory *memory;
 	struct sf_hold_time hold_time;
 	struct sf_pages pages;
-	int n_asked;                /* threads that have not stood yet */
+	int n_requested;                /* threads that have not stood yet */
 	bool failed;                /* the sink did, or memory ran out */
 	bool any;                   /* there is something to show */
 	int32_t first_tid;          /* of the first thread ... */
@@ -73,7 +73,7 @@ static bool wait_for(struct dumping *dumping, int32_t tid, struct sf_held *held)
 		if (!sf_hold_wait(held, true))
 			break;
 		sf_hold_time_answer(&dumping->hold_time);
-		dumping->n_asked--;
+		dumping->n_requested--;
 		if (held->tid == tid)
 			return true;
 		if (held->stopped)
@@ -94,8 +94,8 @@ static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *star
 		result = sf_hold_request(tid);
 		if (result != SF_HOLD_BUSY || dumping->busy_ns >= SF_HOLD_OTHERS_NS)
 			return result;
-		while (dumping->n_asked > 0 && sf_hold_wait(&held, false)) {
-			dumping->n_asked--;
+		while (dumping->n_requested > 0 && sf_hold_wait(&held, false)) {
+			dumping->n_requested--;
 			if (held.stopped)
 				sf_hold_release(&held);
 		}
@@ -115,7 +115,7 @@ static enum sf_loss loss_of(enum sf_hold result)
 /* Holds the thread for one copy of up to `want` bytes of its stack, and of the others. */
 static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t want)
 {
-	const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
+	const struct sf_copy_plan plan = sf_stack_leads_plan(&dumping->leads, want);
 	uint64_t start_ns;
 	const enum sf_hold result = request(dumping, seen->tid, &start_ns);
 	struct sf_held held;
@@ -125,12 +125,12 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 		seen->loss = loss_of(result);
 		return false;
 	}
-	dumping->n_asked++;
+	dumping->n_requested++;
 	if (!wait_for(dumping, seen->tid, &held) || !held.stopped) {
 		seen->loss = SF_LOSS_LATE;
 		return false;
 	}
-	complete = sf_copy_held(&held, dumping->pid, &wish, &dumping->pages, dumping->copy);
+	complete = sf_copy_held(&held, dumping->pid, &plan, &dumping->pages, dumping->copy);
 	sf_hold_release(&held);
 	seen->held_ns = sf_hold_time_released(&dumping->hold_time, start_ns);
 	if (seen->held_ns > dumping->cost->longest_hold_ns)
@@ -159,9 +159,9 @@ static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_s
 
 	*end_ret = SF_END_EMPTY;
 	while (want && result == SF_COPY_DONE) {
-		const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
+		const struct sf_copy_plan plan = sf_stack_leads_plan(&dumping->leads, want);
 
-		result = sf_copy_blocked(task, look, &wish, &dumping->pages, dumping->copy);
+		result = sf_copy_blocked(task, look, &plan, &dumping->pages, dumping->copy);
 		if (result == SF_COPY_DONE) {
 			seen->unheld = true;
 			*end_ret = walk_taken(dumping, seen, &want);
@@ -224,9 +224,9 @@ static enum sf_copy_result take_saved(struct dumping *dumping, struct sf_dump_se
 	uint32_t want = SF_COPY_FIRST;
 
 	while (want && result == SF_COPY_DONE) {
-		const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
+		const struct sf_copy_plan plan = sf_stack_leads_plan(&dumping->leads, want);
 
-		result = sf_copy_saved(dumping->source, saved, &wish, &dumping->pages, dumping->copy);
+		result = sf_copy_saved(dumping->source, saved, &plan, &dumping->pages, dumping->copy);
 		if (result == SF_COPY_DONE)
 			walk_taken(dumping, seen, &want);
 	}
@@ -313,8 +313,8 @@ static void let_all_go(struct dumping *dumping)
 	struct sf_held held;
 
 	sf_alarm_set(sf_now_ns() + 20000000);
-	while (dumping->n_asked > 0 && sf_hold_wait(&held, true)) {
-		dumping->n_asked--;
+	while (dumping->n_requested > 0 && sf_hold_wait(&held, true)) {
+		dumping->n_requested--;
 		if (held.stopped)
 			sf_hold_release(&held);
 	}

@@ -81,7 +81,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 		memcpy(copy->args, thread->look.args, sizeof(copy->args));
 		thread->sampled = true;
 	}
-	copy->time_ns = thread->asked_ns;
+	copy->time_ns = thread->hold.requested_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);
 	capture->held_any = true;
 }
@@ -90,13 +90,13 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 		      struct sf_held *held)
 {
-	const struct sf_stack_wish wish = sf_thread_wish(thread);
-	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_stack_wish_room(&wish));
-	bool complete = copy && sf_copy_held(held, thread->task.pid, &wish, &capture->pages, copy);
+	const struct sf_copy_plan plan = sf_thread_copy_plan(thread);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_copy_plan_room(&plan));
+	bool complete = copy && sf_copy_held(held, thread->task.pid, &plan, &capture->pages, copy);
 	uint64_t hold_ns;
 
 	sf_hold_release(held);
-	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
+	hold_ns = sf_hold_time_released(&capture->hold_time, thread->hold.requested_ns);
 	if (complete) {
 		send_held(capture, thread, held, copy, hold_ns);
 		return;
@@ -129,9 +129,9 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 	}
 	sf_hold_time_answer(&capture->hold_time);
 	thread = sf_watch_find(&capture->watch, held.tid);
-	if (thread && thread->asked) {
-		thread->asked = false;
-		capture->n_asked--;
+	if (thread && thread->hold.is_requested) {
+		thread->hold.is_requested = false;
+		capture->n_requested--;
 	} else {
 		thread = NULL; /* ended and started again meanwhile, or exec made it another's */
 	}
@@ -145,14 +145,14 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 }
 
 /* In a scan they are in no order. */
-static void forget_asked(struct sf_capture *capture, int32_t tid)
+static void forget_requested(struct sf_capture *capture, int32_t tid)
 {
 	for (size_t i = 0; i < capture->watch.threads.n; i++) {
 		struct sf_thread *thread = capture->watch.threads.items[i];
 
-		if (thread->task.tid == tid && thread->asked) {
-			thread->asked = false;
-			capture->n_asked--;
+		if (thread->task.tid == tid && thread->hold.is_requested) {
+			thread->hold.is_requested = false;
+			capture->n_requested--;
 		}
 	}
 }
@@ -163,8 +163,8 @@ void sf_ptrace_let_go_while_waiting(void *arg)
 	struct sf_capture *capture = arg;
 	struct sf_held held;
 
-	while (capture->n_asked && sf_hold_wait(&held, false)) {
-		forget_asked(capture, held.tid);
+	while (capture->n_requested && sf_hold_wait(&held, false)) {
+		forget_requested(capture, held.tid);
 		if (held.stopped)
 			sf_hold_release(&held);
 		else
@@ -176,21 +176,21 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 {
 	enum sf_hold result;
 
-	if (capture->n_asked >= MAX_ASKED)
+	if (capture->n_requested >= MAX_ASKED)
 		return; /* its time goes on to the next tick */
 	result = sf_hold_request(thread->task.tid);
 	if (result == SF_HOLD_REQUESTED) {
-		thread->asked = true;
-		thread->was_busy = false;
-		thread->tick_ns = now_ns;
-		thread->asked_ns = sf_now_ns();
-		capture->n_asked++;
+		thread->hold.is_requested = true;
+		thread->hold.was_busy = false;
+		thread->hold.tick_ns = now_ns;
+		thread->hold.requested_ns = sf_now_ns();
+		capture->n_requested++;
 		return;
 	}
 	if (result == SF_HOLD_BARRED)
 		return; /* the same */
-	if (result == SF_HOLD_BUSY && !thread->was_busy) {
-		thread->was_busy = true; /* the same: another stillframe holds it for a moment, perhaps */
+	if (result == SF_HOLD_BUSY && !thread->hold.was_busy) {
+		thread->hold.was_busy = true; /* the same: another stillframe holds it for a moment, perhaps */
 		return;
 	}
 	capture->refusal = result;
@@ -204,7 +204,7 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 /* Waits for the thread that was just asked for, until the alarm; then it stays pending. */
 static void wait_for_answers(struct sf_capture *capture, int n_pending)
 {
-	while (capture->n_asked > n_pending && sf_ptrace_answer(capture, true))
+	while (capture->n_requested > n_pending && sf_ptrace_answer(capture, true))
 		;
 }
 
@@ -233,7 +233,7 @@ static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	int n_pending = capture->n_asked;
+	int n_pending = capture->n_requested;
 
 	if (thread->is_32_bit) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
@@ -243,7 +243,7 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	ask(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);
-	if (thread->asked || sf_now_ns() - thread->asked_ns > SF_ELSEWHERE_NS)
+	if (thread->hold.is_requested || sf_now_ns() - thread->hold.requested_ns > SF_ELSEWHERE_NS)
 		thread->cpu = -1;
 }
 
@@ -254,13 +254,13 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 void sf_ptrace_let_all_go(struct sf_capture *capture)
 {
 	sf_alarm_set(sf_now_ns() + 20000000);
-	while (capture->n_asked && sf_ptrace_answer(capture, true))
+	while (capture->n_requested && sf_ptrace_answer(capture, true))
 		;
 	for (size_t i = 0; i < capture->watch.threads.n; i++) {
 		struct sf_thread *thread = capture->watch.threads.items[i];
 
-		if (thread->asked)
+		if (thread->hold.is_requested)
 			sf_ptrace_lose(capture, thread, SF_LOSS_LATE);
-		thread->asked = false;
+		thread->hold.is_requested = false;
 	}
 }

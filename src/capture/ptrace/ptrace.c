@@ -114,9 +114,9 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 /* False when the thread is gone. */
 static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	if (thread->asked && capture->last_tick)
-		sf_thread_pass(thread, now_ns); /* what it gives when it stands is its last */
-	if (thread->asked || !thread->watched)
+	if (thread->hold.is_requested && capture->last_tick)
+		sf_thread_add_elapsed(thread, now_ns); /* what it gives when it stands is its last */
+	if (thread->hold.is_requested || !thread->watched)
 		return true;
 	capture->n_looked++;
 	if (!due_asleep(capture, thread, now_ns) && sf_thread_sleeps_again(thread, now_ns))
@@ -141,7 +141,7 @@ static int count_asked(const struct sf_capture *capture)
 	int n = 0;
 
 	for (size_t i = 0; i < capture->watch.threads.n; i++)
-		n += capture->watch.threads.items[i]->asked;
+		n += capture->watch.threads.items[i]->hold.is_requested;
 	return n;
 }
 
@@ -159,7 +159,7 @@ static size_t tick_threads(struct sf_capture *capture, bool passed_over, uint64_
 			continue;
 		if (!tick_thread(capture, thread, now_ns))
 			sf_watch_end_thread(&capture->watch, i, now_ns);
-		while (capture->n_asked && sf_ptrace_answer(capture, false))
+		while (capture->n_requested && sf_ptrace_answer(capture, false))
 			;
 	}
 	return n_passed_over;
@@ -176,7 +176,7 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	 */
 	while (sf_ptrace_answer(capture, false))
 		;
-	capture->n_asked = count_asked(capture);
+	capture->n_requested = count_asked(capture);
 	if (tick_threads(capture, false, now_ns) == 0)
 		return;
 	if (sf_watch_others_ran(&capture->watch, UNNOTICED_NS)) {
@@ -189,13 +189,13 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 static void rest(struct sf_capture *capture, uint64_t until_ns)
 {
 	sf_relay_rest(capture->relay, until_ns);
-	if (!capture->n_asked) {
+	if (!capture->n_requested) {
 		sf_alarm_set(0);
 		sf_sleep_until(until_ns);
 		return;
 	}
 	sf_alarm_set(until_ns);
-	while (capture->n_asked && sf_now_ns() < until_ns && sf_ptrace_answer(capture, true))
+	while (capture->n_requested && sf_now_ns() < until_ns && sf_ptrace_answer(capture, true))
 		;
 	if (sf_now_ns() < until_ns)
 		sf_sleep_until(until_ns);

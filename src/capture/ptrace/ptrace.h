@@ -26,14 +26,14 @@ struct sf_capture {
 	uint64_t sampled_ns;        /* how long, in all */
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
-	int n_asked;
+	int n_requested;
 	unsigned n_looked;          /* threads, at this tick */
 	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
 	int child_status;
 	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
-	bool tells_sleeps;          /* the engine is told when sleeps end: a look's sample is one whose end is to come */
-	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
+	bool records_sleeps;        /* the engine has records of the ends of sleeps: a look's sample is one whose end is to come */
+	enum sf_hold refusal;       /* the last reason for which a thread could not be held */
 	int32_t refused_pid, refused_tid;
 	bool held_any;
 	bool read_asleep;           /* a thread that slept was read, or held */
@@ -43,13 +43,13 @@ struct sf_capture {
 /* Holds a thread that is awake, or one that sleeps and must be, for a sample of the tick at now_ns. */
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
 
-/* Handles the next thread that stands or has ended; false when none did before the alarm. */
+/* Handles the next thread that stopped or has ended; false when there was none before the alarm. */
 bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
 
-/* At the end: waits a little for threads that were asked for, and counts the rest as late. */
+/* At the end: waits a little for threads whose holds were requested, and counts the rest as late. */
 void sf_ptrace_let_all_go(struct sf_capture *capture);
 
-/* Releases the threads that stand by now, without samples, while there is no room for one. `arg`: the capture. */
+/* Releases the threads that have stopped by now, without samples, while there is no room for one. `arg`: the capture. */
 void sf_ptrace_let_go_while_waiting(void *arg);
 
 /* A sample of a thread that sleeps, if it still does. */

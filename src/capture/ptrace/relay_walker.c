@@ -15,12 +15,12 @@
 
 static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
 {
-	struct sf_weight weight = thread->carried;
+	struct sf_weight weight = thread->carried.weight;
 
 	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns && !weight.amount)
 		return true;
-	thread->n_carried = 0;
-	thread->carried = (struct sf_weight){ 0 };
+	thread->carried.n = 0;
+	thread->carried.weight = (struct sf_weight){ 0 };
 	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
 }
 
@@ -69,14 +69,14 @@ static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
 /* The time of a copy that was cut goes to the next one. */
 static void carry(struct sf_thread *thread, const struct sf_weight *weight, bool outdated)
 {
-	thread->carried = *weight;
-	thread->n_carried += !outdated;
+	thread->carried.weight = *weight;
+	thread->carried.n += !outdated;
 }
 
 static void end_carried(struct sf_thread *thread)
 {
-	thread->carried = (struct sf_weight){ 0 };
-	thread->n_carried = 0;
+	thread->carried.weight = (struct sf_weight){ 0 };
+	thread->carried.n = 0;
 }
 
 /*
@@ -86,13 +86,13 @@ static void end_carried(struct sf_thread *thread)
 static bool finds_lead(const struct sf_relay_still *record, const struct sf_copied_still *copied, enum sf_end end)
 {
 	return end == SF_END_OTHER_STACK && record->copy.follows_leads &&
-	       sf_stack_leads_find(&record->thread->leads, &copied->still, copied->unread);
+	       sf_stack_leads_find(&record->thread->needs.leads, &copied->still, copied->unread);
 }
 
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)
 {
 	if (end == SF_END_REGISTER && still->flags & SF_STILL_UNHELD)
-		atomic_store_explicit(&thread->needs_hold, still->regs.r[still->arch->sp], memory_order_relaxed);
+		atomic_store_explicit(&thread->needs.hold_at_sp, still->regs.r[still->arch->sp], memory_order_relaxed);
 }
 
 /*
@@ -105,14 +105,14 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 	const bool by_kernel = !copy->follows_leads && !(copy->flags & SF_STILL_UNHELD);
 	const bool too_short = by_kernel ? verdict->end == SF_END_OTHER_STACK || (verdict->end == SF_END_COPY && copy->longest)
 					 : copy->n_others || verdict->stack_used > SF_PERF_MAX_STACK;
-	const uint32_t score = atomic_load_explicit(&thread->too_short, memory_order_relaxed);
+	const uint32_t score = atomic_load_explicit(&thread->needs.n_too_short, memory_order_relaxed);
 
 	if (copy->flags & SF_STILL_UNHELD)
 		return;
 	if (too_short && score < 2 * SF_TOO_SHORT)
-		atomic_store_explicit(&thread->too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
+		atomic_store_explicit(&thread->needs.n_too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
 	else if (!too_short && score)
-		atomic_store_explicit(&thread->too_short, score - 1, memory_order_relaxed);
+		atomic_store_explicit(&thread->needs.n_too_short, score - 1, memory_order_relaxed);
 }
 
 /*
@@ -124,7 +124,7 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
 	struct sf_thread *thread = record->thread;
-	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
 	const uint32_t size = record->copy.stack_size;
 	const bool outdated = size < want;
 	struct sf_weight weight = record->weight;
@@ -133,12 +133,12 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	bool cut, last;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
-	last = record->copy.longest || (!outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX));
-	add_weight(&weight, &thread->carried);
+	last = record->copy.longest || (!outdated && (thread->carried.n >= MAX_CARRIED || want >= SF_COPY_MAX));
+	add_weight(&weight, &thread->carried.weight);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
-	atomic_store_explicit(&thread->want,
+	atomic_store_explicit(&thread->needs.size,
 			      cut ? sf_copy_more(want, size)
 				  : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
@@ -146,7 +146,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 		carry(thread, &weight, outdated);
 	else
 		end_carried(thread);
-	atomic_store_explicit(&thread->again, (cut && !last) || finds_lead(record, &copied, verdict.end),
+	atomic_store_explicit(&thread->needs.again, (cut && !last) || finds_lead(record, &copied, verdict.end),
 			      memory_order_relaxed);
 	note_missing_registers(thread, &copied.still, verdict.end);
 	score_copy(thread, &record->copy, &verdict);
@@ -160,19 +160,19 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
 	struct sf_thread *thread = record->thread;
-	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns,
 				     true, &relay->error);
-	atomic_store_explicit(&thread->want,
+	atomic_store_explicit(&thread->needs.size,
 			      verdict.end == SF_END_COPY ? sf_copy_more(want, record->copy.stack_size)
 							 : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (verdict.end == SF_END_COPY)
-		atomic_store_explicit(&thread->only_cut, true, memory_order_relaxed);
+		atomic_store_explicit(&thread->needs.only_cut, true, memory_order_relaxed);
 	return !verdict.failed;
 }
 

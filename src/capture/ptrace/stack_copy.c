@@ -22,14 +22,14 @@ static uint32_t aligned(uint32_t size)
 	return (size + 7u) & ~7u;
 }
 
-static uint32_t other_size(const struct sf_stack_wish *wish)
+static uint32_t other_size(const struct sf_copy_plan *plan)
 {
-	return aligned(wish->size < MAX_OTHER ? wish->size : MAX_OTHER) + BELOW;
+	return aligned(plan->size < MAX_OTHER ? plan->size : MAX_OTHER) + BELOW;
 }
 
-uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish)
+uint32_t sf_copy_plan_room(const struct sf_copy_plan *plan)
 {
-	return wish->n_leads ? aligned(wish->size) + wish->n_leads * other_size(wish) : wish->size;
+	return plan->n_leads ? aligned(plan->size) + plan->n_leads * other_size(plan) : plan->size;
 }
 
 /* The end of all stacks in the buffer. */
@@ -110,17 +110,17 @@ static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct 
 		ret->others[ret->n_others++] = piece;
 }
 
-static void copy_stacks(struct sf_pages *pages, uint64_t sp, const struct sf_stack_wish *wish, struct sf_stack_copy *ret)
+static void copy_stacks(struct sf_pages *pages, uint64_t sp, const struct sf_copy_plan *plan, struct sf_stack_copy *ret)
 {
 	ret->stack_start = sp - sf_arch_host()->red_zone;
-	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, wish->size);
-	ret->stack_more = ret->stack_size == wish->size;
+	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, plan->size);
+	ret->stack_more = ret->stack_size == plan->size;
 	ret->follows_leads = true;
-	for (uint32_t i = 0; i < wish->n_leads; i++)
-		follow(pages, wish->leads[i], other_size(wish), ret);
+	for (uint32_t i = 0; i < plan->n_leads; i++)
+		follow(pages, plan->leads[i], other_size(plan), ret);
 }
 
-bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish *wish, struct sf_pages *pages,
+bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *plan, struct sf_pages *pages,
 		  struct sf_stack_copy *ret)
 {
 	*ret = (struct sf_stack_copy){
@@ -131,7 +131,7 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish 
 	};
 	if (!sf_hold_registers(held, &ret->regs))
 		return false;
-	copy_stacks(pages, ret->regs.r[sf_arch_host()->sp], wish, ret);
+	copy_stacks(pages, ret->regs.r[sf_arch_host()->sp], plan, ret);
 	return true;
 }
 
@@ -162,19 +162,19 @@ bool sf_saved_stood(const struct sf_saved_source *source, const struct sf_saved 
 }
 
 enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved,
-				  const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret)
+				  const struct sf_copy_plan *plan, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
 	bool stood;
 
 	begin_unheld(saved->pid, saved->tid, &saved->look, ret);
 	ret->regs = saved->regs;
-	copy_stacks(pages, saved->look.sp, wish, ret);
+	copy_stacks(pages, saved->look.sp, plan, ret);
 	stood = sf_saved_stood(source, saved, &ret->switches);
 	return !ret->switches ? SF_COPY_GONE : stood ? SF_COPY_DONE : SF_COPY_MOVED;
 }
 
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
-			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret)
+			    const struct sf_copy_plan *plan, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
 	struct sf_task_run before, after;
 	struct sf_task_look again;
@@ -188,7 +188,7 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
 		return SF_COPY_GONE;
 	if (!sf_task_same_place(look, &again))
 		return SF_COPY_MOVED;
-	copy_stacks(pages, look->sp, wish, ret);
+	copy_stacks(pages, look->sp, plan, ret);
 	if (!sf_task_run(task, &after))
 		return SF_COPY_GONE;
 	ret->switches = after.switches;

@@ -59,13 +59,13 @@ struct sf_stack_copy {
 #define SF_COPY_MAX_ROOM (SF_COPY_MAX * 2) /* of SF_COPY_MAX bytes, and a quarter of that and a little of each other stack */
 
 /* The room for the bytes that are wanted, in a buffer behind the struct. Signal-safe. */
-uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish);
+uint32_t sf_copy_plan_room(const struct sf_copy_plan *plan);
 
 /*
  * The registers and stacks of a held thread, as far as they are wanted. The caller releases it, and
  * sets state and time. False when it was killed meanwhile. Signal-safe.
  */
-bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish *wish, struct sf_pages *pages,
+bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *plan, struct sf_pages *pages,
 		  struct sf_stack_copy *ret);
 
 /* The kernel's frames, behind the stacks; and the bytes behind the struct. */
@@ -79,11 +79,11 @@ enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLA
  * proves that the thread slept throughout. `look` was read before.
  */
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
-			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
+			    const struct sf_copy_plan *plan, struct sf_pages *pages, struct sf_stack_copy *ret);
 
 /* The same of a thread that was on no CPU when `source` was asked for what the kernel has saved of it. */
 enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved,
-				  const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
+				  const struct sf_copy_plan *plan, struct sf_pages *pages, struct sf_stack_copy *ret);
 
 /* A still that was copied, and what belongs to it while it is walked. */
 struct sf_copied_still {

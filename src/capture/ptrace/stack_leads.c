@@ -9,17 +9,17 @@
 #define MAX_FRAME 4096u                  /* from a frame's lowest address to what a walk reads of it first */
 #define MAX_SEARCHED ((uint64_t)1 << 20) /* bytes of a window */
 
-struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t size)
+struct sf_copy_plan sf_stack_leads_plan(struct sf_stack_leads *leads, uint32_t size)
 {
-	struct sf_stack_wish wish = { .size = size };
+	struct sf_copy_plan plan = { .size = size };
 
 	for (unsigned i = 0; i < SF_MAX_OTHER_STACKS; i++) {
 		const uint64_t at = atomic_load_explicit(&leads->at[i], memory_order_relaxed);
 
 		if (at)
-			wish.leads[wish.n_leads++] = at;
+			plan.leads[plan.n_leads++] = at;
 	}
-	return wish;
+	return plan;
 }
 
 /*

@@ -32,13 +32,13 @@ struct sf_stack_leads {
  * The size and parts of a copy: bytes of the stack that the thread is on, and leads to others. A plain struct, made
  * from the shared fields. Signal-safe.
  */
-struct sf_stack_wish {
+struct sf_copy_plan {
 	uint32_t size;
 	uint32_t n_leads;
 	uint64_t leads[SF_MAX_OTHER_STACKS];
 };
 
-struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t size);
+struct sf_copy_plan sf_stack_leads_plan(struct sf_stack_leads *leads, uint32_t size);
 
 /*
  * A walk could not read `unread`, which is in none of the still's windows: finds the word in them that points there, or

@@ -28,7 +28,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	thread->serial = serial;
 	thread->seen_ns = now_ns;
 	thread->cpu = -1;
-	atomic_init(&thread->want, SF_COPY_FIRST);
+	atomic_init(&thread->needs.size, SF_COPY_FIRST);
 	if (!sf_task_name(pid, tid, thread->name) || !sf_task_run(&thread->task, &thread->run) ||
 	    !sf_task_look(&thread->task, &thread->look)) {
 		sf_thread_destroy(thread);
@@ -50,7 +50,7 @@ struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t t
 	thread->cpu = -1;
 	thread->look = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
 	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);
-	atomic_init(&thread->want, SF_COPY_FIRST);
+	atomic_init(&thread->needs.size, SF_COPY_FIRST);
 	return thread;
 }
 
@@ -65,7 +65,7 @@ void sf_thread_destroy(struct sf_thread *thread)
 static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
 {
 	if (run->cpu_ns > thread->run.cpu_ns)
-		thread->cpu_ns += run->cpu_ns - thread->run.cpu_ns;
+		thread->account.cpu_ns += run->cpu_ns - thread->run.cpu_ns;
 	else
 		thread->first_cpu_ns -= thread->run.cpu_ns - run->cpu_ns;
 	thread->run = *run;
@@ -77,19 +77,19 @@ static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *r
 	       run->cpu_ns == thread->run.cpu_ns;
 }
 
-void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns)
+void sf_thread_add_elapsed(struct sf_thread *thread, uint64_t now_ns)
 {
 	if (sf_thread_awake(thread))
-		thread->awake_ns += (int64_t)(now_ns - thread->seen_ns);
+		thread->account.awake_ns += (int64_t)(now_ns - thread->seen_ns);
 	else
-		thread->asleep_ns += (int64_t)(now_ns - thread->seen_ns);
+		thread->account.asleep_ns += (int64_t)(now_ns - thread->seen_ns);
 	thread->seen_ns = now_ns;
 }
 
 bool sf_thread_was_held(const struct sf_thread *thread)
 {
-	return sf_task_same_place(&thread->held, &thread->look) &&
-	       thread->run.switches - thread->held_switches <= HOLD_SWITCHES;
+	return sf_task_same_place(&thread->hold.sleep, &thread->look) &&
+	       thread->run.switches - thread->hold.switches <= HOLD_SWITCHES;
 }
 
 /*
@@ -98,10 +98,10 @@ bool sf_thread_was_held(const struct sf_thread *thread)
  */
 static void see_held(struct sf_thread *thread)
 {
-	if (thread->held_unseen && !thread->asked && !sf_thread_awake(thread)) {
-		thread->held_unseen = false;
-		if (sf_task_same_place(&thread->held, &thread->look))
-			thread->held_switches = thread->run.switches;
+	if (thread->hold.is_new && !thread->hold.is_requested && !sf_thread_awake(thread)) {
+		thread->hold.is_new = false;
+		if (sf_task_same_place(&thread->hold.sleep, &thread->look))
+			thread->hold.switches = thread->run.switches;
 	}
 	thread->sampled = thread->sampled && sf_thread_was_held(thread);
 }
@@ -114,7 +114,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	if (!sf_task_run(&thread->task, &run))
 		return false;
 	if (slept_on(thread, &run)) {
-		sf_thread_pass(thread, now_ns);
+		sf_thread_add_elapsed(thread, now_ns);
 		if (thread->n_same < UINT8_MAX)
 			thread->n_same++;
 		return true;
@@ -124,7 +124,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
 	see_held(thread);
-	sf_thread_pass(thread, now_ns);
+	sf_thread_add_elapsed(thread, now_ns);
 	return true;
 }
 
@@ -134,7 +134,7 @@ bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)
 
 	if (sf_thread_awake(thread) || thread->n_same || !sf_task_look(&thread->task, &look) || look.state == SF_STATE_RUNNING)
 		return false;
-	sf_thread_pass(thread, now_ns);
+	sf_thread_add_elapsed(thread, now_ns);
 	return true;
 }
 
@@ -147,7 +147,7 @@ static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64
 	const uint64_t began_ns = stood_ns - waited_ns;
 
 	return began_ns >= thread->looked_ns ||
-	       (began_ns + WAKE_NS >= thread->tick_ns && began_ns <= thread->tick_ns + WAKE_NS);
+	       (began_ns + WAKE_NS >= thread->hold.tick_ns && began_ns <= thread->hold.tick_ns + WAKE_NS);
 }
 
 /*
@@ -157,7 +157,7 @@ static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64
  */
 static bool is_evidence(const struct sf_thread *thread, bool in_wait, uint64_t stood_ns, uint64_t waited_ns)
 {
-	return !in_wait || (!waited_ns && stood_ns <= thread->asked_ns + SF_PROMPT_NS);
+	return !in_wait || (!waited_ns && stood_ns <= thread->hold.requested_ns + SF_PROMPT_NS);
 }
 
 /* The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. */
@@ -173,90 +173,90 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait)
 	return is_evidence(thread, in_wait, stood_ns, waited_ns) && was_on_cpu(thread, stood_ns, waited_ns);
 }
 
-void sf_thread_give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
+void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 {
 	thread->run.cpu_ns += cpu_ns;
-	thread->cpu_ns += cpu_ns;
-	thread->awake_ns += (int64_t)cpu_ns;
+	thread->account.cpu_ns += cpu_ns;
+	thread->account.awake_ns += (int64_t)cpu_ns;
 }
 
 bool sf_thread_settle_end(struct sf_thread *thread)
 {
 	if (thread->ended_cpu_ns <= thread->run.cpu_ns)
 		return false;
-	sf_thread_give_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
+	sf_thread_add_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
 	return true;
 }
 
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
 static void borrow(struct sf_thread *thread, int64_t more_ns)
 {
-	int64_t from_ns = thread->asleep_ns < more_ns ? thread->asleep_ns : more_ns;
+	int64_t from_ns = thread->account.asleep_ns < more_ns ? thread->account.asleep_ns : more_ns;
 
 	if (from_ns <= 0)
 		return;
-	thread->asleep_ns -= from_ns;
-	thread->awake_ns += from_ns;
+	thread->account.asleep_ns -= from_ns;
+	thread->account.awake_ns += from_ns;
 }
 
 /* The time awake that was not on a CPU. The rest belongs to the samples that will take cpu_ns. */
 static uint64_t ns_without_cpu(const struct sf_thread *thread)
 {
-	const int64_t waited_ns = thread->awake_ns - (int64_t)thread->cpu_ns;
+	const int64_t waited_ns = thread->account.awake_ns - (int64_t)thread->account.cpu_ns;
 
 	return waited_ns > 0 ? (uint64_t)waited_ns : 0;
 }
 
-void sf_thread_pay(struct sf_thread *thread)
+void sf_thread_balance(struct sf_thread *thread)
 {
-	borrow(thread, (int64_t)thread->cpu_ns - thread->awake_ns);
+	borrow(thread, (int64_t)thread->account.cpu_ns - thread->account.awake_ns);
 }
 
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
 {
-	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->cpu_ns : 0 };
+	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->account.cpu_ns : 0 };
 	int64_t cpu_ns = (int64_t)weight.cpu_ns;
 
 	if (on_cpu) {
-		borrow(thread, cpu_ns - thread->awake_ns);
-		weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
+		borrow(thread, cpu_ns - thread->account.awake_ns);
+		weight.wall_ns = (uint64_t)(thread->account.awake_ns > cpu_ns ? thread->account.awake_ns : cpu_ns);
 	} else {
 		weight.wall_ns = ns_without_cpu(thread);
 	}
-	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
-	thread->awake_ns -= (int64_t)weight.wall_ns;
-	thread->cpu_ns -= weight.cpu_ns;
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.cpu_ns -= weight.cpu_ns;
 	return weight;
 }
 
 /* CPU time beyond the time awake belongs to the samples that will take it (borrow()). */
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
 {
-	const int64_t owed_ns = (int64_t)thread->cpu_ns - thread->awake_ns;
-	const int64_t free_ns = thread->asleep_ns - (owed_ns > 0 ? owed_ns : 0);
+	const int64_t owed_ns = (int64_t)thread->account.cpu_ns - thread->account.awake_ns;
+	const int64_t free_ns = thread->account.asleep_ns - (owed_ns > 0 ? owed_ns : 0);
 	const uint64_t asleep_ns = free_ns > 0 ? (uint64_t)free_ns : 0;
 	struct sf_weight weight = {
 		.wall_ns = asleep_ns,
-		.ticks = sf_ticks_take(&thread->asleep_over_ns, asleep_ns, period_ns),
+		.ticks = sf_ticks_take(&thread->account.asleep_over_ns, asleep_ns, period_ns),
 	};
 
-	thread->asleep_ns -= (int64_t)asleep_ns;
-	thread->slept_ns += asleep_ns;
+	thread->account.asleep_ns -= (int64_t)asleep_ns;
+	thread->sleeps.sampled_ns += asleep_ns;
 	return weight;
 }
 
 struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns)
 {
-	const struct sf_weight weight = { .wall_ns = ns, .ticks = sf_ticks_take(&thread->asleep_over_ns, ns, period_ns) };
+	const struct sf_weight weight = { .wall_ns = ns, .ticks = sf_ticks_take(&thread->account.asleep_over_ns, ns, period_ns) };
 
-	thread->slept_ns += ns;
+	thread->sleeps.sampled_ns += ns;
 	return weight;
 }
 
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 {
-	sf_thread_pass(thread, now_ns);
-	sf_thread_pay(thread);
+	sf_thread_add_elapsed(thread, now_ns);
+	sf_thread_balance(thread);
 }
 
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
@@ -271,8 +271,8 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 	count_run(thread, &run);
 	awake_ns = run.cpu_ns > before.cpu_ns ? (int64_t)(run.cpu_ns - before.cpu_ns) : 0;
 	awake_ns += run.wait_ns > before.wait_ns ? (int64_t)(run.wait_ns - before.wait_ns) : 0;
-	thread->awake_ns += awake_ns;
-	thread->asleep_ns += (int64_t)(now_ns - thread->seen_ns) - awake_ns;
+	thread->account.awake_ns += awake_ns;
+	thread->account.asleep_ns += (int64_t)(now_ns - thread->seen_ns) - awake_ns;
 	thread->seen_ns = now_ns;
 	if (*ran_ret) {
 		thread->n_same = 0;
@@ -283,7 +283,7 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 	return true;
 }
 
-bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns)
+bool sf_thread_measure_and_look(struct sf_thread *thread, uint64_t now_ns)
 {
 	bool ran;
 
@@ -300,13 +300,14 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns)
 /* `cpu_ns` of the time beyond, and the time awake that is no other CPU time. */
 static struct sf_weight take_beyond(struct sf_thread *thread, uint64_t cpu_ns, uint64_t period_ns)
 {
-	const int64_t others_ns = (int64_t)(thread->cpu_ns + thread->beyond_ns - cpu_ns), free_ns = thread->awake_ns - others_ns;
+	const int64_t others_ns = (int64_t)(thread->account.cpu_ns + thread->account.beyond_ns - cpu_ns);
+	const int64_t free_ns = thread->account.awake_ns - others_ns;
 	struct sf_weight weight = { .cpu_ns = cpu_ns };
 
 	weight.wall_ns = free_ns > (int64_t)cpu_ns ? (uint64_t)free_ns : cpu_ns;
-	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
-	thread->awake_ns -= (int64_t)weight.wall_ns;
-	thread->beyond_ns -= cpu_ns;
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.beyond_ns -= cpu_ns;
 	return weight;
 }
 
@@ -320,7 +321,7 @@ bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t
 {
 	struct sf_kernel_time *time = &thread->kernel_time;
 	const uint64_t kept_ns = in_call ? period_ns : KEPT_PERIODS * period_ns;
-	const uint64_t has_ns = thread->beyond_ns > kept_ns ? thread->beyond_ns - kept_ns : 0;
+	const uint64_t has_ns = thread->account.beyond_ns > kept_ns ? thread->account.beyond_ns - kept_ns : 0;
 	uint64_t cpu_ns = has_ns;
 
 	if (in_call) {
@@ -336,16 +337,16 @@ bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t
 
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
 {
-	struct sf_weight weight = { .cpu_ns = thread->cpu_ns / n };
+	struct sf_weight weight = { .cpu_ns = thread->account.cpu_ns / n };
 	const int64_t cpu_ns = (int64_t)weight.cpu_ns;
-	int64_t awake_ns = thread->awake_ns - (int64_t)thread->beyond_ns;
+	int64_t awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
 
 	if (cpu_ns > awake_ns)
 		borrow(thread, cpu_ns - awake_ns);
-	awake_ns = thread->awake_ns - (int64_t)thread->beyond_ns;
+	awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
 	weight.wall_ns = (uint64_t)(awake_ns / (int64_t)n > cpu_ns ? awake_ns / (int64_t)n : cpu_ns);
-	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
-	thread->awake_ns -= (int64_t)weight.wall_ns;
-	thread->cpu_ns -= weight.cpu_ns;
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.cpu_ns -= weight.cpu_ns;
 	return weight;
 }

@@ -25,7 +25,7 @@ struct sf_watched_process {
 	bool     is_refused;    /* it does not fit the filter: it is not passed on, and has no threads here */
 	uint32_t user;          /* as of the last time that it could be read */
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
-	bool     met;           /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
+	bool     is_new;        /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
@@ -44,7 +44,7 @@ struct sf_watch {
 	bool keeps_ended;        /* a process or thread that has ended is kept until the next scan after the one that finds this: the engine has records of its end */
 	bool knows_children;     /* the engine has records of all processes that begin: none need be looked for, which would come into sight later */
 	bool has_kept;           /* the last scan has kept one */
-	uint64_t told_until_ns;  /* of an engine that is told of sleeps: all that was told until then is known */
+	uint64_t recorded_until_ns; /* of an engine that has records of sleeps: all records until then have been read */
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
@@ -115,25 +115,25 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * For an engine that sees processes and threads begin. A process that is new, with its name as far as that was seen
- * ("": it was not, and is its parent's); and a thread that is new, whose whole CPU time counts. Either may have ended
+ * For an engine that has records of the beginnings of processes and threads. A new process, with the name from its record
+ * ("": there is none, and it has its parent's); and a new thread, whose whole CPU time counts. Either may have ended
  * already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
-void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 /* The name that an engine or a scan has seen of a watched process; "" if there is none. */
 void sf_watch_process_name(const struct sf_watch *watch, int32_t pid, char ret[SF_TASK_NAME]);
 /* Whether the process does not fit the filter. */
 bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
-struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 
 /*
  * The process began while it was watched: an engine has the record of its start. A scan may have found the process
- * before. Its whole CPU time counts, as that of a process that was met.
+ * before. Its whole CPU time counts, as that of a new one.
  */
 void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 
-/* The process, which was met, begins now: where it has ended already its parent's code is its own. */
+/* The process, which was added, begins now: where it has ended already its parent's code is its own. */
 void sf_watch_fork(struct sf_watch *watch, int32_t pid);
 
 /* The process has executed a program, which gives it this name. */

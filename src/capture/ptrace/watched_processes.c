@@ -64,7 +64,7 @@ bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid)
 	if (process.first)
 		process.children_cpu_ns = sf_process_children_cpu(pid);
 	watch->n_first += process.first;
-	process.met = pid == watch->options->child && sf_process_cpu(pid, &process.cpu_ns); /* it waits, and has no other thread */
+	process.is_new = pid == watch->options->child && sf_process_cpu(pid, &process.cpu_ns); /* it waits, and has no other thread */
 	decide_by_name(watch, &process);
 	return sf_vec_push(&watch->processes, process);
 }
@@ -174,7 +174,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
 	if (!sf_program_is(&program, &process->program)) {
-		if (!process->program.started && !process->met)
+		if (!process->program.started && !process->is_new)
 			process->cpu_ns = process->last_cpu_ns;
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
@@ -281,7 +281,7 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 	return &watch->processes.items[watch->processes.n - 1];
 }
 
-void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
 	struct sf_watched_process *process;
 	struct sf_program program;
@@ -289,7 +289,7 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 	(void)now_ns;
 	if (sf_watch_find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
 		return;
-	process->met = !watch->options->all;
+	process->is_new = !watch->options->all;
 	if (*name)
 		set_name(process, name);
 	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
@@ -308,9 +308,9 @@ void sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
 {
 	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
 
-	if (!process || process->met || process->first || watch->options->all)
+	if (!process || process->is_new || process->first || watch->options->all)
 		return;
-	process->met = true;
+	process->is_new = true;
 	process->cpu_ns = 0;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (watch->threads.items[i]->task.pid == pid)

@@ -72,8 +72,8 @@ void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watche
 
 	if (sf_watch_knows_by_samples(watch, thread) || thread->first_cpu_ns <= before_ns)
 		return;
-	thread->cpu_ns += thread->first_cpu_ns - before_ns;
-	thread->awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
+	thread->account.cpu_ns += thread->first_cpu_ns - before_ns;
+	thread->account.awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
 	thread->first_cpu_ns = before_ns;
 }
 
@@ -88,7 +88,7 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	if (!thread)
 		return;
 	set_process(watch, thread, process);
-	if (process && (process->met || (process->listed && !watch->most_without_files)))
+	if (process && (process->is_new || (process->listed && !watch->most_without_files)))
 		sf_watch_begin_account(watch, process, thread);
 	if (!sf_vec_push(&watch->threads, thread)) {
 		sf_thread_destroy(thread);
@@ -142,7 +142,7 @@ static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
 	return true;
 }
 
-struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
 	struct sf_thread *thread;
@@ -211,7 +211,7 @@ static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight
 
 	if (!thread->ran || thread->is_32_bit)
 		return false;
-	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
+	return rest->ticks <= REST_TICKS || (!thread->account.beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
 
 /* Why there is no further sample of a thread. */
@@ -225,7 +225,7 @@ static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_
 {
 	if (thread->is_32_bit)
 		return SF_LOSS_NARROW;
-	if (thread->beyond_ns)
+	if (thread->account.beyond_ns)
 		return SF_LOSS_KERNEL;
 	return cause_of_end(watch);
 }
@@ -235,7 +235,7 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
 	struct sf_weight weight;
 
-	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->asleep_ns <= 0)
+	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
 		return;
 	weight = sf_thread_take_asleep(thread, UINT64_C(1000000000000) / rate_mhz);
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
@@ -245,11 +245,11 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->told_until_ns,
-		       given_ns = thread->slept_ns - sleep->before_ns;
+	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns,
+		       given_ns = thread->sleeps.sampled_ns - sleep->before_ns;
 	struct sf_weight weight;
 
-	if (!thread->watched || !thread->is_told || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
+	if (!thread->watched || !thread->sleeps.are_recorded || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
 		return;
 	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns,
 				      UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
@@ -258,19 +258,19 @@ static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
 
 static void forget_rest(struct sf_thread *thread)
 {
-	thread->first_cpu_ns += thread->cpu_ns;
-	thread->cpu_ns = 0;
+	thread->first_cpu_ns += thread->account.cpu_ns;
+	thread->account.cpu_ns = 0;
 }
 
 /* Events of samples that were passed over, after the last one of which use was made. */
 static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
-	if (!thread->over.amount)
+	if (!thread->batch.passed.amount)
 		return;
 	if (thread->ran)
-		sf_relay_again(watch->relay, thread, now_ns, &thread->over);
+		sf_relay_again(watch->relay, thread, now_ns, &thread->batch.passed);
 	else
-		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->over);
+		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->batch.passed);
 }
 
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
@@ -288,21 +288,21 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		sf_thread_sleep_until(thread, now_ns);
 	end_told_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);
-	thread->cpu_ns += thread->beyond_ns;
+	thread->account.cpu_ns += thread->account.beyond_ns;
 	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
 		forget_rest(thread);
-	sf_thread_pay(thread);
+	sf_thread_balance(thread);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
-	if (thread->watched && thread->cpu_ns) {
+	if (thread->watched && thread->account.cpu_ns) {
 		/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
 		struct sf_weight weight = {
-			.cpu_ns = thread->cpu_ns,
-			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
-			.ticks = sf_unseen_ticks(watch, thread->cpu_ns),
+			.cpu_ns = thread->account.cpu_ns,
+			.wall_ns = thread->account.awake_ns > 0 ? (uint64_t)thread->account.awake_ns : 0,
+			.ticks = sf_unseen_ticks(watch, thread->account.cpu_ns),
 		};
 
-		if ((thread->asked || thread->ran) && !weight.ticks)
+		if ((thread->hold.is_requested || thread->ran) && !weight.ticks)
 			weight.ticks = 1;
 		if (is_short_rest(thread, &weight)) {
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
