@@ -69,6 +69,15 @@ uint32_t sf_loader_string(struct sf_loader *loader, const char *text);
 /* The profile's function with these properties; 0 when memory ran out. */
 uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_profile_function *form);
 
+/*
+ * The same function as one of this kind of frame. With options.split_kinds the name says which kind that is.
+ * 0 when memory ran out.
+ */
+uint32_t sf_loader_function_of_kind(struct sf_loader *loader, uint32_t function, uint8_t kind, bool inlined);
+
+/* The profile's module (index + 1) with this id; 0: there is none. */
+uint32_t sf_loader_module(const struct sf_loader *loader, int64_t id);
+
 /* Reads all tables of the file. False when it is damaged, and which row says so, or no memory. */
 bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err);
 

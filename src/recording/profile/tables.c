@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "recording/profile/late_names.h"
 #include "recording/profile/loader.h"
 #include "recording/store/schema.h"
@@ -116,23 +115,14 @@ static bool add_module(const struct sf_value *v, struct sf_rows *rows)
 		 sf_vec_push(&loader->modules, module)) || sf_fail_memory(rows->err));
 }
 
-/* The profile's number of a module; 0 stays 0. */
+/* The profile's number of a row's module; 0 stays 0. */
 static bool take_module(struct sf_rows *rows, int64_t id, uint32_t *ret)
 {
-	const struct sf_loader *loader = rows->arg;
-	size_t low = 0, high = loader->module_ids.n;
+	const uint32_t number = id ? sf_loader_module(rows->arg, id) : 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (loader->module_ids.items[middle] < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (id && (low == loader->module_ids.n || loader->module_ids.items[low] != id))
+	if (id && !number)
 		return sf_rows_refuse(rows, "there is no module %lld", (long long)id);
-	*ret = id ? (uint32_t)low + 1 : 0;
+	*ret = number;
 	return true;
 }
 
@@ -167,30 +157,6 @@ static bool add_frame(const struct sf_value *v, struct sf_rows *rows)
 	       (sf_vec_push(&loader->raw_frames, frame) || sf_fail_memory(rows->err));
 }
 
-/* "name [word]"; UINT32_MAX when memory ran out. */
-static uint32_t with_word(struct sf_loader *loader, uint32_t name, const char *word)
-{
-	SF_CLEANUP(free) char *text = NULL;
-	int size = asprintf(&text, "%s [%s]", name ? (const char *)sf_intern_get(loader->strings, name, NULL) : "",
-			    word);
-
-	return size < 0 ? UINT32_MAX : sf_loader_string(loader, text);
-}
-
-/* The same function as one of a kind of managed frame; 0 when memory ran out. */
-static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kind, bool inlined)
-{
-	struct sf_profile_function form;
-
-	memcpy(&form, sf_intern_get(loader->functions, function, NULL), sizeof(form));
-	form.kind = sf_kind_of_function(kind);
-	if (loader->options.split_kinds && sf_kind_has_kinds(form.kind)) {
-		form.kind = kind;
-		form.name = with_word(loader, form.name, inlined ? "inlined" : sf_kind_word(kind));
-	}
-	return form.name == UINT32_MAX ? 0 : sf_loader_function(loader, &form);
-}
-
 static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
@@ -210,7 +176,7 @@ static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 		frame->first = (uint32_t)loader->raw_functions.n;
 	row.function = loader->named.items[v[2].number - 1];
 	if ((sf_kind_is_managed(frame->kind) || frame->kind == SF_KIND_KERNEL) &&
-	    !(row.function = of_kind(loader, row.function, frame->kind, row.inlined)))
+	    !(row.function = sf_loader_function_of_kind(loader, row.function, frame->kind, row.inlined)))
 		return sf_fail_memory(rows->err);
 	return sf_vec_push(&loader->raw_functions, row) || sf_fail_memory(rows->err);
 }
