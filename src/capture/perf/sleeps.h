@@ -46,8 +46,8 @@ struct sf_perf_sleeps {
 	struct sf_perf_events switches, wakings;
 	uint16_t waking;            /* the number of sched_waking, in the context of who wakes; sched_wakeup follows when the thread is on a queue */
 	int      woken_offset;      /* of the woken thread's id in the fields of both */
-	bool     knows_kernel;
-	struct sf_perf_waits waits; /* by sf_perf_sleeps_waits() */
+	bool     knows_kernel;      /* the kernel's functions were read, if they may be */
+	struct sf_perf_waits waits; /* once knows_kernel */
 	uint64_t began_ns;          /* when the present batch began */
 	uint32_t n_batch;
 	SF_VEC(struct sf_thread *) begun; /* threads that went to sleep in this batch */
@@ -75,9 +75,6 @@ void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps);
 /* Attaches the events to the processes of perf->events. */
 void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n);
 void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps);
-
-/* The causes of waits that functions of the kernel stand for. Reads them when this is called first. */
-const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps);
 
 /* A batch: its begin (bytes in it); each record of its rings in the order of time; its end. */
 uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps);

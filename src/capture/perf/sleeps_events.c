@@ -5,7 +5,7 @@
 
 #include "base/options.h"
 #include "capture/perf/perf.h"
-#include "os/kernel_symbols.h"
+#include "capture/perf/sleep_sample.h"
 #include "os/tracepoints.h"
 
 #define SWITCH_COST_NS 8000     /* of a thread whose switch is told, and of reading that ... */
@@ -51,20 +51,6 @@ static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
 		sf_perf_events_close(events);
 	free(tracepoints);
 	return fine;
-}
-
-/* To read the kernel's symbols for the first time since it began takes some 70 ms, for which a command need not wait. */
-const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps)
-{
-	struct sf_kernel_symbols symbols = { 0 };
-
-	if (sleeps->knows_kernel)
-		return &sleeps->waits;
-	sleeps->knows_kernel = true;
-	if (sf_kernel_symbols_load_own(&symbols))
-		sf_perf_waits_take(&sleeps->waits, &symbols);
-	sf_kernel_symbols_deinit(&symbols);
-	return &sleeps->waits;
 }
 
 void sf_perf_sleeps_open(struct sf_perf *perf)
@@ -128,8 +114,7 @@ void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps)
 
 void sf_perf_sleeps_forget_thread(struct sf_thread *thread)
 {
-	free(thread->sleep.record);
-	thread->sleep = (struct sf_sleep){ 0 };
+	sf_perf_sleep_forget(thread);
 	thread->sleeps.are_recorded = false;
 	thread->look.state = SF_STATE_RUNNING;
 }

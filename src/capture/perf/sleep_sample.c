@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the samples of a sleep, and adds the sleep's time to them. */
+#include "capture/perf/sleep_sample.h"
+
+#include <stdlib.h>
+
+#include "capture/perf/perf.h"
+
+#define MAX_OVER_NS 100000000 /* that were passed over: the next sample stands for them, whichever it is */
+#define UNTOLD_NS 5000000     /* by which sleeps whose ends are not told may be longer than the counts say, as these are read later */
+
+void sf_perf_sleep_forget(struct sf_thread *thread)
+{
+	free(thread->sleep.record);
+	thread->sleep = (struct sf_sleep){ 0 };
+}
+
+/* The record of its start: in its ring in the same batch, later a copy. */
+static bool read_start(struct sf_perf_sleeps *sleeps, const struct sf_sleep *sleep, struct sf_perf_record *ret)
+{
+	const struct perf_event_header *header = sleep->record;
+
+	if (!header && sleep->batch == sleeps->n_batch)
+		header = sf_perf_ring_again(&sleeps->switches.rings[sleep->ring], sleep->place);
+	return header && sf_perf_record_parse(header, ret) && ret->regs;
+}
+
+/* To read the kernel's symbols for the first time since it began takes some 70 ms, for which a command need not wait. */
+static const struct sf_perf_waits *waits_of(struct sf_perf_sleeps *sleeps)
+{
+	struct sf_kernel_symbols symbols = { 0 };
+
+	if (sleeps->knows_kernel)
+		return &sleeps->waits;
+	sleeps->knows_kernel = true;
+	if (sf_kernel_symbols_load_own(&symbols))
+		sf_perf_waits_take(&sleeps->waits, &symbols);
+	sf_kernel_symbols_deinit(&symbols);
+	return &sleeps->waits;
+}
+
+/* Once for each batch. False: it has ended. */
+static bool measure(struct sf_thread *thread, uint64_t now_ns)
+{
+	bool ran;
+
+	if (thread->seen_ns == now_ns)
+		return true;
+	return sf_thread_measure(thread, now_ns, &ran);
+}
+
+/*
+ * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Where its end was not
+ * told the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer than
+ * that is cut.
+ */
+static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
+			     bool told, uint64_t now_ns)
+{
+	uint64_t ns = new_ns + before_ns;
+	int64_t more_ns;
+
+	if (!measure(thread, now_ns))
+		thread->account.asleep_ns += (int64_t)new_ns;
+	thread->account.asleep_ns -= (int64_t)new_ns;
+	more_ns = -thread->account.asleep_ns - UNTOLD_NS;
+	if (!told && more_ns > 0) {
+		const uint64_t cut_ns = (uint64_t)more_ns < ns ? (uint64_t)more_ns : ns;
+
+		thread->account.asleep_ns += (int64_t)cut_ns;
+		ns -= cut_ns;
+	}
+	return sf_thread_take_sleep(thread, ns, perf->base.blocked_period_ns);
+}
+
+/* The sleep has no sample: a later one stands for it, too. */
+static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_ns)
+{
+	thread->account.asleep_ns -= (int64_t)length_ns;
+	*sum_ns += length_ns;
+}
+
+void sf_perf_sleep_learn_size(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK &&
+	    atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed))
+		perf->sleeps.stack_wanted = 4 * perf->sleeps.switches.stack_bytes;
+}
+
+/*
+ * Chooses by chance, in proportion to the length: the samples that are taken stand for those that are not. *all_ret:
+ * one of this length always has room. It stands for itself then.
+ */
+static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_ns, bool *all_ret)
+{
+	struct sf_perf_budget budget = { .part = SF_PERF_ALL };
+	bool fine;
+
+	if (sleeps->all_from_ns)
+		budget.part = ns >= sleeps->all_from_ns
+				      ? SF_PERF_ALL
+				      : (uint64_t)((unsigned __int128)SF_PERF_ALL * ns / sleeps->all_from_ns);
+	*all_ret = budget.part == SF_PERF_ALL;
+	fine = sf_perf_budget_has_room(&budget, time_ns);
+	sleeps->n_wanted++;
+	sleeps->wanted_ns += ns;
+	sleeps->n_sent += fine;
+	return fine;
+}
+
+/* The sleep of which new_ns are not put off yet. False: it has no sample. */
+static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool told, uint64_t now_ns)
+{
+	const uint64_t ns = new_ns ? new_ns : thread->sleeps.short_ns, short_ns = new_ns ? 0 : thread->sleeps.short_ns;
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	struct sf_perf_record record;
+	struct sf_perf_wait wait;
+	struct sf_weight weight;
+	uint64_t over_ns;
+	bool all;
+
+	if (!read_start(sleeps, &thread->sleep, &record))
+		return false;
+	sf_perf_waits_find(waits_of(sleeps), record.chain, record.n_chain, &wait);
+	if (wait.has_ended || !has_room(sleeps, ns, record.time_ns, &all))
+		return false;
+	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;
+	weight = take(perf, thread, new_ns, short_ns + over_ns, told, now_ns);
+	thread->sleeps.passed_ns -= over_ns;
+	thread->sleeps.short_ns -= short_ns;
+	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+	sf_perf_send_sleep(perf, thread, &record, &wait, end_ns, &weight);
+	sf_perf_sleep_learn_size(perf, thread);
+	return true;
+}
+
+static void tell_waker(struct sf_perf *perf, const struct sf_thread *thread)
+{
+	const struct sf_sleep *sleep = &thread->sleep;
+
+	sf_relay_woken(perf->base.relay, thread, sleep->has_waker ? sleep->waker : -1, sleep->waker_name);
+}
+
+/* The sleep has a sample already, which stands for a part of it. */
+static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, bool told, uint64_t now_ns)
+{
+	const uint64_t length_ns = end_ns - thread->sleep.start_ns, given_ns = thread->sleeps.sampled_ns - thread->sleep.before_ns;
+	struct sf_weight weight;
+
+	if (end_ns < thread->sleep.start_ns || length_ns <= given_ns)
+		return;
+	weight = take(perf, thread, length_ns - given_ns, 0, told, now_ns);
+	if (weight.wall_ns)
+		sf_relay_again(perf->base.relay, thread, end_ns, &weight);
+}
+
+void sf_perf_sleep_extend(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns)
+{
+	add_rest(perf, thread, end_ns, true, now_ns);
+}
+
+void sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns)
+{
+	struct sf_sleep *sleep = &thread->sleep;
+
+	sleep->has_sample = send(perf, thread, end_ns - sleep->start_ns, end_ns, true, now_ns);
+	sleep->before_ns = thread->sleeps.sampled_ns - (end_ns - sleep->start_ns);
+	free(sleep->record);
+	sleep->record = NULL;
+}
+
+/* A sleep that is long enough. */
+static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+			uint64_t now_ns)
+{
+	if (send(perf, thread, length_ns, end_ns, told, now_ns))
+		tell_waker(perf, thread);
+	else
+		put_off(thread, &thread->sleeps.passed_ns, length_ns);
+}
+
+static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+			 uint64_t now_ns)
+{
+	put_off(thread, &thread->sleeps.short_ns, length_ns);
+	if (thread->sleeps.short_ns < perf->sleeps.min_ns)
+		return;
+	if (send(perf, thread, 0, end_ns, told, now_ns)) {
+		tell_waker(perf, thread);
+	} else {
+		thread->sleeps.passed_ns += thread->sleeps.short_ns;
+		thread->sleeps.short_ns = 0;
+	}
+}
+
+void sf_perf_sleep_finish(struct sf_perf *perf, struct sf_thread *thread, uint64_t time_ns, uint64_t now_ns)
+{
+	const struct sf_sleep *sleep = &thread->sleep;
+	const bool told = sleep->woken_ns && sleep->woken_ns <= time_ns;
+	const uint64_t end_ns = told ? sleep->woken_ns : time_ns, length_ns = end_ns - sleep->start_ns;
+
+	if (sleep->has_sample) {
+		add_rest(perf, thread, end_ns, told, now_ns);
+		tell_waker(perf, thread);
+	} else if (length_ns >= perf->sleeps.min_ns) {
+		finish_long(perf, thread, length_ns, end_ns, told, now_ns);
+	} else {
+		finish_short(perf, thread, length_ns, end_ns, told, now_ns);
+	}
+	thread->sampled = false;
+	thread->look.state = SF_STATE_RUNNING;
+	sf_perf_sleep_forget(thread);
+}
