@@ -249,6 +249,24 @@ static void a_stale_hijack(void **state)
 	assert_int_equal(r.trace.n_frames, 1);
 }
 
+/* Of a copied stack they are taken if it goes on from there: the thread may have run since. */
+static void a_hijack_of_the_time_of_the_copy(void **state)
+{
+	(void)state;
+	put_hijack(0);
+	recorded_put(&r, STACK + 0x138, CALLED);
+	put_frame(STACK + 0x140);
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	r.still.flags = SF_STILL_COPY;
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 3);
+	check_main(1, CALLED);
+	check_main(2, CALLED);
+	recorded_put(&r, STACK + 0x138, MAIN + 0x10); /* code, but behind no call */
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
 /* Native code without rules: the explicit frame leads to the managed caller. */
 static void put_native(uint64_t frame)
 {
@@ -405,6 +423,7 @@ int main(void)
 		cmocka_unit_test_setup(a_fault_at_the_start, start),
 		cmocka_unit_test_setup(a_hijacked_return, start),
 		cmocka_unit_test_setup(a_stale_hijack, start),
+		cmocka_unit_test_setup(a_hijack_of_the_time_of_the_copy, start),
 		cmocka_unit_test_setup(an_explicit_frame, start),
 		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),
 		cmocka_unit_test_setup(the_routine_of_hijacked_returns, start),

@@ -191,10 +191,12 @@ static bool is_caller(const struct looking *look, const struct restored *restore
 static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor, uint64_t thread, uint64_t above)
 {
 	struct restored restored = { .regs = cursor->regs };
+	bool present;
 
 	if (!sf_reg_known(&cursor->regs, RSP) ||
-	    !sf_clr_hijacked_return(look->coreclr, look->memory, thread, cursor->regs.r[RSP] - WORD, &restored.regs.pc) ||
-	    !is_caller(look, &restored, above))
+	    !sf_clr_hijacked_return(look->coreclr, look->memory, thread, cursor->regs.r[RSP] - WORD, &present,
+				    &restored.regs.pc) ||
+	    !present || !is_caller(look, &restored, above))
 		return false;
 	cursor->regs = restored.regs;
 	cursor->exact = false;
@@ -237,7 +239,7 @@ bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, u
  * suspension is over: only the state says that they hold.
  */
 bool sf_clr_hijacked_return(const struct sf_coreclr *coreclr, const struct sf_reader *memory,
-			    uint64_t thread, uint64_t slot, uint64_t *ret)
+			    uint64_t thread, uint64_t slot, bool *present_ret, uint64_t *ret)
 {
 	const struct sf_reader outside = sf_reader_outside(memory);
 	uint64_t words[THREAD_WORDS];
@@ -245,8 +247,9 @@ bool sf_clr_hijacked_return(const struct sf_coreclr *coreclr, const struct sf_re
 
 	if (!thread ||
 	    !sf_clr_get_u32(&coreclr->layout, &outside, SF_CLR_THREAD_STATE, thread, &state) ||
-	    !(state & HIJACKED) || !sf_read(&outside, words, thread, sizeof(words)))
+	    !sf_read(&outside, words, thread, sizeof(words)))
 		return false;
+	*present_ret = state & HIJACKED;
 	for (unsigned i = 1; i < THREAD_WORDS; i++) {
 		if (words[i] != slot)
 			continue;

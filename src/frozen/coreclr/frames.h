@@ -18,10 +18,10 @@ bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, u
 		   uint64_t above);
 
 /*
- * The return address that a suspension of the thread has replaced at `slot`; false: it has not replaced that one.
- * Signal-safe.
+ * The return address that the thread's last suspension which replaced one has replaced at `slot`; false: it was another
+ * slot. *present_ret: it is replaced now. Signal-safe.
  */
 bool sf_clr_hijacked_return(const struct sf_coreclr *coreclr, const struct sf_reader *memory,
-			    uint64_t thread, uint64_t slot, uint64_t *ret);
+			    uint64_t thread, uint64_t slot, bool *present_ret, uint64_t *ret);
 
 #endif

@@ -69,23 +69,42 @@ static enum sf_step step_stub(struct sf_cursor *cursor, enum sf_end *why)
 	return SF_STEP_FAILED;
 }
 
+/* Whether the caller to which the cursor has come has a return address itself, in its own frame. */
+static bool leads_on(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	const uint64_t at = cursor->regs.pc - 1;
+	const struct sf_clr_range *range = sf_clr_find_range(coreclr, at);
+	struct sf_regs regs = cursor->regs;
+	struct sf_clr_body body;
+	uint64_t slot;
+	enum sf_end why;
+
+	return range && sf_clr_find_body(&coreclr->layout, range, &code, at, &body) == SF_CLR_FOUND_BODY &&
+	       sf_clr_unwind(&cursor->still->memory, &body, false, &regs, &slot, &why) && is_return_address(cursor, regs.pc);
+}
+
 /*
  * To suspend a thread the runtime replaces the return address of one of its managed frames by that of a routine of its own,
- * which no call instruction precedes. The Thread object has the original. False: it is not to be had.
+ * which no call instruction precedes. The Thread object has the original. Where the thread runs again since its stack was
+ * copied, the suspension may be over. The original stays in the Thread until the next one: it is taken if the copied
+ * stack goes on from there. False: it is not to be had.
  */
 static bool undo_hijack(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t slot)
 {
 	const struct sf_region *region = sf_code_map_find(cursor->still->map, cursor->regs.pc);
+	const struct sf_still *still = cursor->still;
+	bool present;
 	uint64_t original;
 
 	if (!region || region->runtime || is_return_address(cursor, cursor->regs.pc))
 		return true;
-	if (!sf_clr_hijacked_return(coreclr, &cursor->still->memory,
-				    cursor->still->handles[coreclr->runtime.slot], slot, &original) ||
+	if (!sf_clr_hijacked_return(coreclr, &still->memory, still->handles[coreclr->runtime.slot], slot, &present,
+				    &original) ||
 	    !is_return_address(cursor, original))
 		return false;
 	cursor->regs.pc = original;
-	return true;
+	return present || (still->flags & SF_STILL_COPY && leads_on(coreclr, cursor));
 }
 
 static enum sf_step step_body(const struct sf_coreclr *coreclr, struct sf_cursor *cursor,
