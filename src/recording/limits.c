@@ -30,9 +30,9 @@ static void tell(struct sf_recording *recording, enum sf_recording_limit limit)
 {
 	struct sf_note_key note = { .pid = 0 };
 
-	if (recording->limits_told & 1u << limit)
+	if (recording->limits_noted & 1u << limit)
 		return;
-	recording->limits_told |= 1u << limit;
+	recording->limits_noted |= 1u << limit;
 	note.text = sf_intern_string(recording->strings, limits[limit].note);
 	if (note.text)
 		sf_intern_add(recording->notes, &note, sizeof(note), NULL);

@@ -8,7 +8,7 @@
 
 #include "frozen/trace.h"
 
-#define PROMISED UINT32_MAX          /* in `promises`: not told yet; 0: no promise */
+#define PENDING UINT32_MAX          /* in `pending`: not described yet; 0: the place was never pending */
 
 static uint32_t intern(struct sf_recording *recording, const struct sf_managed_function *functions,
 		       size_t n)
@@ -42,26 +42,29 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_location
 	return *ret || sf_fail_memory(err);
 }
 
-/* No function has the number 0, so no other place is the same as a promise. */
+/* No function has the number 0, so no other place is the same as a pending one. */
 bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err)
 {
-	const struct sf_managed_function unique = { .line = ++recording->n_promises };
+	const struct sf_managed_function unique = { .line = ++recording->n_pending };
 	uint32_t place = intern(recording, &unique, 1);
 
 	if (!place)
 		return sf_fail_memory(err);
-	while (recording->promises.n < place) {
-		if (!sf_vec_push(&recording->promises, 0))
+	while (recording->pending.n < place) {
+		if (!sf_vec_push(&recording->pending, 0))
 			return sf_fail_memory(err);
 	}
-	recording->promises.items[place - 1] = PROMISED;
+	recording->pending.items[place - 1] = PENDING;
 	*ret = place;
 	return true;
 }
 
-static uint32_t promise(const struct sf_recording *recording, uint64_t place)
+/* The place that has the functions: itself, or, of one that was pending, the one by which it is described. PENDING: none yet. */
+static uint32_t described(const struct sf_recording *recording, uint64_t place)
 {
-	return place && place <= recording->promises.n ? recording->promises.items[place - 1] : 0;
+	const uint32_t later = place && place <= recording->pending.n ? recording->pending.items[place - 1] : 0;
+
+	return later ? later : (uint32_t)place;
 }
 
 bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,
@@ -70,22 +73,21 @@ bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t plac
 {
 	if (!sf_recording_place(recording, names, n, ret, err))
 		return false;
-	if (promise(recording, place) == PROMISED)
-		recording->promises.items[place - 1] = *ret;
+	if (described(recording, place) == PENDING)
+		recording->pending.items[place - 1] = *ret;
 	return true;
 }
 
 bool sf_recording_place_name(const struct sf_recording *recording, uint64_t place, const char **ret)
 {
-	const uint32_t told = promise(recording, place);
 	const struct sf_managed_function *functions;
 	const struct sf_function_key *function;
 	size_t size;
 
 	*ret = "";
-	if (told == PROMISED)
+	place = described(recording, place);
+	if (place == PENDING)
 		return false;
-	place = told ? told : place;
 	if (!place || place > sf_intern_count(recording->managed))
 		return true;
 	functions = sf_intern_get(recording->managed, (uint32_t)place, &size);
@@ -122,16 +124,16 @@ bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uin
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place)
 {
 	const struct sf_waiting_frame waiting = { frame, (uint32_t)place };
-	uint32_t told = promise(recording, place);
+	const uint32_t with_functions = described(recording, place);
 
 	while (recording->named.n < frame) {
 		if (!sf_vec_push(&recording->named, SF_WITHOUT_NAMES))
 			return false;
 	}
 	recording->named.items[frame - 1] = SF_WITH_NAMES;
-	if (told == PROMISED)
+	if (with_functions == PENDING)
 		return sf_vec_push(&recording->waiting, waiting);
-	return sf_recording_name_frame(recording, frame, told ? told : place);
+	return sf_recording_name_frame(recording, frame, with_functions);
 }
 
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err)
@@ -139,21 +141,21 @@ bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct
 	const struct sf_location unknown = {
 		.function = "[managed code that was not described]", .linkage = "", .file = "",
 	};
-	uint32_t nobody = 0;
+	uint32_t undescribed = 0;
 	size_t n = 0;
 
 	if (last && recording->waiting.n &&
-	    !sf_recording_place(recording, &unknown, 1, &nobody, err))
+	    !sf_recording_place(recording, &unknown, 1, &undescribed, err))
 		return false;
 	for (size_t i = 0; i < recording->waiting.n; i++) {
 		const struct sf_waiting_frame waiting = recording->waiting.items[i];
-		uint32_t told = promise(recording, waiting.place);
+		uint32_t place = described(recording, waiting.place);
 
-		if (told == PROMISED)
-			told = nobody;
-		if (!told)
+		if (place == PENDING)
+			place = undescribed;
+		if (!place)
 			recording->waiting.items[n++] = waiting;
-		else if (!sf_recording_name_frame(recording, waiting.frame, told))
+		else if (!sf_recording_name_frame(recording, waiting.frame, place))
 			return sf_fail_memory(err);
 	}
 	recording->waiting.n = n;
@@ -185,9 +187,8 @@ bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_
 void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret)
 {
 	for (uint32_t i = 0; i < recording->managed_ns.n; i++) {
-		const uint32_t told = promise(recording, i + 1);
-		const struct sf_managed_function *innermost =
-			told == PROMISED ? NULL : sf_intern_get(recording->managed, told ? told : i + 1, NULL);
+		const uint32_t place = described(recording, i + 1);
+		const struct sf_managed_function *innermost = place == PENDING ? NULL : sf_intern_get(recording->managed, place, NULL);
 
 		ret->managed_ns += recording->managed_ns.items[i];
 		if (innermost && innermost->approximate)

@@ -87,22 +87,20 @@ bool sf_recording_thread_name(struct sf_recording *recording, uint32_t thread, c
 			      struct sf_error *err);
 bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, uint64_t time_ns,
 			     uint64_t cpu_counted_ns, struct sf_error *err);
-/* Tell of a module before the first stack through it. The same number again is ignored. */
+/* A module must be there before the first stack through it. The same number again is ignored. */
 bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
 			 struct sf_error *err);
 
 /*
- * A place in code that a virtual machine made, by what is there: its functions, innermost first.
- * They are told at once, as nobody can tell them later. A managed frame of a stack
- * (sf_kind_is_managed) has the number that comes back in its `address`.
+ * A place in code that a virtual machine made, by what is there: its functions, innermost first. A managed frame of a
+ * stack (sf_kind_is_managed) has the number that comes back in its `address`.
  */
 bool sf_recording_place(struct sf_recording *recording, const struct sf_location *names,
 			size_t n, uint32_t *ret, struct sf_error *err);
 
 /*
- * A place of which only later will be told what is there: frames may have its number at once.
- * The promise is kept once, by functions for which *ret is a better number from then on; when it
- * is not, its frames are named as not described in the end (managed.c).
+ * A place whose functions come later: frames may have its number at once. It is described once, by functions for which
+ * *ret is a better number from then on. Frames of a place that is never described say so at the end (managed.c).
  */
 bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
 bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,

@@ -30,7 +30,7 @@ static struct sf_frame_key key_of(const struct sf_frame *frame)
 	};
 }
 
-/* Every module that a frame names is in the file, even one that nobody told of. */
+/* Every module that a frame names is in the file, even one that was never added. */
 static bool ensure_module(struct sf_recording *recording, uint32_t number)
 {
 	const struct sf_recording_module unknown = {

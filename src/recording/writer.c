@@ -34,7 +34,7 @@ static void destroy(struct sf_recording *recording)
 	sf_vec_deinit(&recording->frame_functions);
 	sf_vec_deinit(&recording->places);
 	sf_vec_deinit(&recording->named);
-	sf_vec_deinit(&recording->promises);
+	sf_vec_deinit(&recording->pending);
 	sf_vec_deinit(&recording->managed_ns);
 	sf_vec_deinit(&recording->waiting);
 	free(recording->path);

@@ -156,11 +156,11 @@ struct sf_recording {
 	SF_RECORDING_INTERNS(X)
 #undef X
 	uint64_t text_size;          /* of all strings, with what keeping each costs */
-	unsigned limits_told;        /* bits: enum sf_recording_limit */
+	unsigned limits_noted;       /* bits: enum sf_recording_limit */
 	SF_VEC(uint32_t) live;       /* live[number of a tid - 1] is its thread */
-	SF_VEC(uint32_t) promises;   /* by place - 1: managed.c */
-	uint32_t n_promises;
-	SF_VEC(struct sf_waiting_frame) waiting; /* for the promises of their places */
+	SF_VEC(uint32_t) pending;    /* by place - 1: managed.c */
+	uint32_t n_pending;
+	SF_VEC(struct sf_waiting_frame) waiting; /* for the descriptions of their places */
 	SF_VEC(uint64_t) managed_ns; /* by place - 1: CPU time of samples with it as the innermost frame */
 
 	SF_VEC(struct sf_process_row) processes;
@@ -232,7 +232,7 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 /* Counts a sample whose innermost frame may be managed; adds up what was counted. */
 bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_recording_sample *sample);
 void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret);
-/* Names those that waited and were told since; `last`: the others, too, as nobody will. */
+/* Names the waiting frames whose places are described by now; `last`: the others, too, as not described. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
 
 /* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. innermost.c. */

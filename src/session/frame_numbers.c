@@ -56,7 +56,7 @@ static struct sf_frame_number *find(struct sf_frame_numbers *seen, int32_t pid, 
 	return &seen->places.items[place - 1];
 }
 
-bool sf_frame_numbers_tell(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
+bool sf_frame_numbers_describe(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
 			 uint64_t key, const struct sf_location *names, size_t n,
 			 struct sf_error *err)
 {
@@ -67,9 +67,9 @@ bool sf_frame_numbers_tell(struct sf_frame_numbers *seen, struct sf_recording *r
 	place = find(seen, pid, key);
 	if (!place)
 		return sf_fail_memory(err);
-	if (place->told)
+	if (place->is_described)
 		return true;
-	place->told = true;
+	place->is_described = true;
 	if (seen->n_functions + n > SF_SEEN_PLACE_FUNCTIONS) {
 		if (!leave_out(seen, recording, err))
 			return false;

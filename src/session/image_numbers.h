@@ -19,7 +19,7 @@ struct sf_image_numbers {
 	uint32_t n_programs;
 	struct sf_intern *keys;       /* number of (program, image) = place in numbers + 1 */
 	SF_VEC(uint32_t) numbers;     /* the session's */
-	struct sf_intern *files;      /* which files were told of */
+	struct sf_intern *files;      /* the files that were taken in */
 };
 
 /* False when memory ran out; deinit in any case. */
@@ -41,7 +41,7 @@ bool sf_image_numbers_add(struct sf_image_numbers *seen, int32_t pid, uint32_t i
 bool sf_image_numbers_take(struct sf_image_numbers *seen, const struct sf_image_number *image,
 			 bool *has_room_ret);
 
-/* The number of the program that a process runs, of all that were seen; 0: none was told of. */
+/* The number of the program that a process runs, of all that were seen; 0: it has none. */
 uint32_t sf_image_numbers_program(const struct sf_image_numbers *seen, int32_t pid);
 
 /* The session's number; 0 when it is not known. */

@@ -23,7 +23,7 @@
 #define MAX_ENVIRONMENT (32u << 10)
 
 /* In the child: takes the word and what comes into the environment with it. */
-static bool take_word(int go_fd)
+static bool take_go(int go_fd)
 {
 	static char texts[MAX_ENVIRONMENT + 1]; /* zero behind the last, and part of the environment
 						 * from now on */
@@ -59,7 +59,7 @@ static _Noreturn void run_child(char *const *argv, int go_fd, int error_fd)
 {
 	int error;
 
-	if (!be_the_users(error_fd) || !take_word(go_fd))
+	if (!be_the_users(error_fd) || !take_go(go_fd))
 		_exit(127);
 	execvp(argv[0], argv);
 	error = errno;
@@ -141,8 +141,8 @@ static bool add_text(struct message *message, const char *text)
 	return true;
 }
 
-/* Sends the message for take_word(). False: the texts are too long, or the child has ended. */
-static bool give_word(const struct sf_launched *launched, const struct sf_child_needs *needs)
+/* Sends the message for take_go(). False: the texts are too long, or the child has ended. */
+static bool send_go(const struct sf_launched *launched, const struct sf_child_needs *needs)
 {
 	SF_CLEANUP(free) char *preload = needs->library ? preload_text(launched->program, needs->library) : NULL;
 	struct message message = { .size = 0 };
@@ -162,17 +162,17 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const struct s
 		  struct sf_error *err)
 {
 	int error = 0;
-	bool told = give_word(launched, needs);
+	bool sent = send_go(launched, needs);
 	ssize_t n = 0;
 
 	close(launched->go_fd);
-	if (told)
+	if (sent)
 		n = read_error(launched->error_fd, &error);
 	close(launched->error_fd);
-	if (told && n == 0)
+	if (sent && n == 0)
 		return true;
 	sf_launch_wait(launched);
-	if (!told)
+	if (!sent)
 		return sf_fail(err, SF_E_INPUT,
 			       "cannot start '%s': its environment would be too long, or it "
 			       "was killed before it began",

@@ -124,7 +124,7 @@ uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, cons
 }
 
 /* A place of a runtime's code as the recording numbers it: described when it is new. */
-static bool tell_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
+static bool number_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
 		       const struct sf_frame *frame, uint32_t place, uint32_t *ret,
 		       struct sf_error *err)
 {
@@ -160,7 +160,7 @@ bool sf_process_runtimes_describe(struct sf_process_runtimes *runtimes, struct s
 		place = runtimes ? sf_runtimes_place(&runtimes->all, frame) : 0;
 		if (!place)
 			return sf_fail_memory(err);
-		if (!tell_place(recording, runtimes, frame, place, &number, err))
+		if (!number_place(recording, runtimes, frame, place, &number, err))
 			return false;
 		frame->kind = sf_runtimes_kind(&runtimes->all, frame, place);
 		frame->address = number;

@@ -35,8 +35,8 @@ void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_
 	sf_stack_suffix_deinit(&thread->suffix);
 }
 
-/* The recording learns of an image before the first frame that is in it. */
-static bool tell_modules(struct sf_recorder *recorder, struct sf_error *err)
+/* An image is in the recording before the first frame that is in it. */
+static bool add_modules(struct sf_recorder *recorder, struct sf_error *err)
 {
 	struct sf_images *images = recorder->walker.images;
 
@@ -142,7 +142,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 		.second_label = labels->second,
 	};
 
-	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !tell_modules(recorder, err) ||
+	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !add_modules(recorder, err) ||
 	    !sf_recording_stack(recorder->recording, trace,
 				   sf_wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
@@ -180,7 +180,7 @@ static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *
 }
 
 /* Adds the message about a process's runtimes to the recording, once. */
-static bool tell_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
+static bool note_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
 {
 	const char *news = sf_walker_news(&recorder->walker, pid);
 
@@ -216,7 +216,7 @@ struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still
 	if (hold_ns)
 		sf_recording_hold(recorder->recording, hold_ns);
 	verdict.end = sf_walker_walk(&recorder->walker, still);
-	if (!tell_news(recorder, still->pid, err)) {
+	if (!note_news(recorder, still->pid, err)) {
 		verdict.failed = true;
 		return verdict;
 	}

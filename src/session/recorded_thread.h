@@ -20,8 +20,8 @@ struct sf_recorded_thread {
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
 					     * written */
 	bool has_last;
-	bool is_open;                       /* `last` is a sleep whose end is not told yet ... */
-	uint64_t opened_ns;                 /* ... which was told of at this time */
+	bool is_open;                       /* `last` is a sleep whose end is not recorded yet ... */
+	uint64_t opened_ns;                 /* ... and that came at this time */
 	uint64_t futex;                     /* its lock or condition, if it is in futex(2); else 0 */
 	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
 	int32_t pid, tid;

@@ -10,7 +10,7 @@
 #include "runtime/events.h"
 
 #define FLUSH_NS 500000000
-#define OPEN_NS 10000000000 /* a sleep whose end is not told is written after so long, and its further time as a sample of its own */
+#define OPEN_NS 10000000000 /* a sleep whose end is not recorded is written after so long, and its further time as a sample of its own */
 
 bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
@@ -83,7 +83,7 @@ static bool on_mapping(void *arg, int32_t pid, const struct sf_mapping *mapping,
 {
 	struct sf_recorder *recorder = arg;
 
-	return sf_walker_tell(&recorder->walker, pid, mapping, err);
+	return sf_walker_add_mapping(&recorder->walker, pid, mapping, err);
 }
 
 /* The process's own name and command line replace those from /proc. If both are empty, they do so only offline. */
@@ -229,7 +229,7 @@ static bool on_describe(void *arg, int32_t pid, const struct sf_described_frame 
 {
 	struct sf_recorder *recorder = arg;
 
-	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, frame->key,
+	return sf_frame_numbers_describe(&recorder->frame_numbers, recorder->recording, pid, frame->key,
 				     frame->functions, frame->n, err);
 }
 

@@ -122,11 +122,11 @@ bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err
 	return true;
 }
 
-bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)
+bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid);
 
-	return (walked && sf_process_tell(&walked->process, mapping)) || sf_fail_memory(err);
+	return (walked && sf_process_add_mapping(&walked->process, mapping)) || sf_fail_memory(err);
 }
 
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err)

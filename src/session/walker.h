@@ -17,7 +17,7 @@
 struct sf_walked {
 	struct sf_process process;
 	struct sf_process_runtimes runtimes;
-	bool begun;              /* sf_walker_begin() was called: what was told before it was of this program */
+	bool begun;              /* sf_walker_begin() was called: mappings that were added before it are of this program */
 };
 
 struct sf_walker {
@@ -38,16 +38,16 @@ bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_erro
 void sf_walker_deinit(struct sf_walker *walker);
 
 /*
- * The process is new, or runs another program now: forgets what is known of its maps. The first time it keeps what has
- * been told: then the process began before it came into sight.
+ * The process is new, or runs another program now: drops its maps. The first time it keeps mappings that were added
+ * before: then the process began before it came into sight.
  */
 bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
 /* The process has ended: gives back what is known of it. Its images stay. */
 void sf_walker_end(struct sf_walker *walker, int32_t pid);
 
-/* Code that a process has mapped: taken where it has ended before its maps were read. */
-bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
+/* Code that a process has mapped: used if it has ended before its maps were read. */
+bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
 
 /* A process that was forked and has ended since: it had its parent's code. False: no memory. */
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err);

@@ -15,7 +15,7 @@
 #define REPLACED_MIN_NS 1000000
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
-#define MAX_TOLD 8192          /* mappings of one process */
+#define MAX_RECORDED 8192          /* mappings of one process */
 #define VDSO "[vdso]"          /* which the kernel maps into each program (vdso(7)), at an address of its own */
 
 struct collecting {
@@ -23,7 +23,7 @@ struct collecting {
 	struct sf_images *images;
 	SF_VEC(struct sf_region) regions;
 	uint64_t vdso;       /* where it is; 0: nowhere */
-	bool told;           /* the mappings are those that an engine has seen */
+	bool recorded;       /* the mappings are those that an engine has recorded */
 	bool no_memory;
 };
 
@@ -39,9 +39,9 @@ void sf_process_deinit(struct sf_process *process)
 {
 	free(process->map);
 	process->map = NULL;
-	for (size_t i = 0; i < process->told.n; i++)
-		free(process->told.items[i].path);
-	sf_vec_deinit(&process->told);
+	for (size_t i = 0; i < process->recorded.n; i++)
+		free(process->recorded.items[i].path);
+	sf_vec_deinit(&process->recorded);
 }
 
 /* Where the image is: its table is filled in later, when all new images have been loaded. */
@@ -64,7 +64,7 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 
 	if (mapping->path[0] != '/' && strcmp(mapping->path, VDSO) != 0)
 		return NULL;
-	return collecting->told ? sf_images_add(collecting->images, 0, &seen)
+	return collecting->recorded ? sf_images_add(collecting->images, 0, &seen)
 				: sf_images_find(collecting->images, collecting->pid, mapping);
 }
 
@@ -143,7 +143,7 @@ static struct sf_code_map *make_map(const struct collecting *collecting,
 
 static int by_start(const void *left, const void *right)
 {
-	const struct sf_told_mapping *a = left, *b = right;
+	const struct sf_recorded_mapping *a = left, *b = right;
 
 	return (a->mapping.start > b->mapping.start) - (a->mapping.start < b->mapping.start);
 }
@@ -155,52 +155,52 @@ static int by_region(const void *left, const void *right)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-static bool is_told(const struct sf_process *process, const struct sf_region *region)
+static bool is_recorded(const struct sf_process *process, const struct sf_region *region)
 {
-	for (size_t i = 0; i < process->told.n; i++) {
-		if (region->start < process->told.items[i].mapping.end && process->told.items[i].mapping.start < region->end)
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		if (region->start < process->recorded.items[i].mapping.end && process->recorded.items[i].mapping.start < region->end)
 			return true;
 	}
 	return false;
 }
 
-/* The regions of a map that was read from the system, without those that what was told has replaced. */
+/* The regions of a map that was read from the system, without those that recorded mappings have replaced. */
 static void keep_read(const struct sf_process *process, struct collecting *collecting)
 {
 	for (size_t i = 0; i < process->map->n_regions; i++) {
-		if (!is_told(process, &process->map->regions[i]) && !sf_vec_push(&collecting->regions, process->map->regions[i]))
+		if (!is_recorded(process, &process->map->regions[i]) && !sf_vec_push(&collecting->regions, process->map->regions[i]))
 			collecting->no_memory = true;
 	}
 	qsort(collecting->regions.items, collecting->regions.n, sizeof(*collecting->regions.items), by_region);
 }
 
 /* Regions are in the order of their addresses. False: nothing is known. */
-static bool collect_told(struct sf_process *process, struct collecting *collecting)
+static bool collect_recorded(struct sf_process *process, struct collecting *collecting)
 {
-	if (!process->told.n || collecting->no_memory)
+	if (!process->recorded.n || collecting->no_memory)
 		return false;
-	collecting->told = true;
+	collecting->recorded = true;
 	collecting->regions.n = 0;
-	qsort(process->told.items, process->told.n, sizeof(*process->told.items), by_start);
-	for (size_t i = 0; i < process->told.n; i++) {
-		process->told.items[i].mapping.path = process->told.items[i].path;
-		if (!collect(&process->told.items[i].mapping, collecting))
+	qsort(process->recorded.items, process->recorded.n, sizeof(*process->recorded.items), by_start);
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		process->recorded.items[i].mapping.path = process->recorded.items[i].path;
+		if (!collect(&process->recorded.items[i].mapping, collecting))
 			break;
 	}
-	if (process->map && !process->map_is_told)
+	if (process->map && !process->map_is_recorded)
 		keep_read(process, collecting);
 	return true;
 }
 
 /*
- * Whether the map that was read is of a program which the process has executed since. The engine will tell of that,
- * too; the stacks that come before are of the program whose mappings were told.
+ * Whether the map that was read is of a program which the process has executed since. The engine has a record of that,
+ * too; the stacks that come before it are of the program whose mappings were recorded.
  */
 static bool is_of_next_program(const struct sf_process *process, const struct collecting *collecting)
 {
-	for (size_t i = 0; i < process->told.n; i++) {
-		if (strcmp(process->told.items[i].path, VDSO) == 0)
-			return process->told.items[i].mapping.start != collecting->vdso;
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		if (strcmp(process->recorded.items[i].path, VDSO) == 0)
+			return process->recorded.items[i].mapping.start != collecting->vdso;
 	}
 	return false;
 }
@@ -214,16 +214,16 @@ static void forget_replaced(struct sf_process *process, const struct sf_mapping 
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < process->told.n; i++) {
-		if (overlaps(&process->told.items[i].mapping, mapping))
-			free(process->told.items[i].path);
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		if (overlaps(&process->recorded.items[i].mapping, mapping))
+			free(process->recorded.items[i].path);
 		else
-			process->told.items[n++] = process->told.items[i];
+			process->recorded.items[n++] = process->recorded.items[i];
 	}
-	process->told.n = n;
+	process->recorded.n = n;
 }
 
-/* Drops a map that was read when the process had executed the next program already. */
+/* Drops a map that was read after the process had executed the next program. */
 static void forget_map(struct sf_process *process)
 {
 	free(process->map);
@@ -237,23 +237,23 @@ static bool is_empty(const struct sf_process *process)
 	return process->map && !process->map->n_regions;
 }
 
-bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping)
+bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping)
 {
-	struct sf_told_mapping told = { .mapping = *mapping };
+	struct sf_recorded_mapping recorded = { .mapping = *mapping };
 
 	if (mapping->end <= mapping->start)
 		return true;
-	if (process->map_is_told || is_empty(process))
+	if (process->map_is_recorded || is_empty(process))
 		process->refreshed_ns = 0; /* it has more now */
 	else if (process->map && strcmp(mapping->path, VDSO) == 0 && mapping->start != process->vdso)
 		forget_map(process);
 	forget_replaced(process, mapping);
-	if (process->told.n >= MAX_TOLD)
+	if (process->recorded.n >= MAX_RECORDED)
 		return true;
-	told.path = strdup(mapping->path);
-	if (told.path && sf_vec_push(&process->told, told))
+	recorded.path = strdup(mapping->path);
+	if (recorded.path && sf_vec_push(&process->recorded, recorded))
 		return true;
-	free(told.path);
+	free(recorded.path);
 	return false;
 }
 
@@ -270,8 +270,8 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 	show_runtimes(process, map);
 	free(process->map);
 	process->map = map;
-	process->map_is_told = true;     /* mappings that are told replace it */
-	process->refreshed_ns = sf_now_ns(); /* /proc may show the next program already, of which no mapping was told yet */
+	process->map_is_recorded = true;     /* recorded mappings replace it */
+	process->refreshed_ns = sf_now_ns(); /* /proc may show the next program already, of which no mapping is recorded yet */
 	process->vdso = parent->vdso;
 	process->arch = parent->arch;
 	return true;
@@ -289,7 +289,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 
 	/* The list of a process that has ended, and that its parent has not waited for, is empty: what was known stays. */
 	if (!read || !collecting.regions.n || is_of_next_program(process, &collecting))
-		read = collect_told(process, &collecting) || (read && !process->map);
+		read = collect_recorded(process, &collecting) || (read && !process->map);
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);
@@ -304,7 +304,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		return sf_fail_memory(err);
 	if (!read)
 		return false;
-	process->map_is_told = collecting.told && (!process->map || is_empty(process) || process->map_is_told);
+	process->map_is_recorded = collecting.recorded && (!process->map || is_empty(process) || process->map_is_recorded);
 	free(process->map);
 	process->map = map;
 	process->vdso = collecting.vdso;
@@ -316,7 +316,7 @@ static bool is_replaced(const struct sf_process *process)
 {
 	char byte;
 
-	return process->map && process->map->n_regions && !process->map_is_told &&
+	return process->map && process->map->n_regions && !process->map_is_recorded &&
 	       !sf_process_read(sf_process_live_id(process->pid), &byte, process->map->regions[0].start, 1);
 }
 

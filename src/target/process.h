@@ -10,8 +10,8 @@
 #include "frozen/unwind/code_map.h"
 #include "target/images.h"
 
-/* Code that a process mapped, as an engine has seen it happen. */
-struct sf_told_mapping {
+/* Code that a process has mapped, by the record of an engine. */
+struct sf_recorded_mapping {
 	struct sf_mapping mapping; /* its path is `path` */
 	char *path;
 };
@@ -27,8 +27,8 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
-	bool map_is_told;             /* `map` is made from these, or is a copy of the parent's, which they replace: */
-	SF_VEC(struct sf_told_mapping) told; /* the last mappings that an engine has seen it make */
+	bool map_is_recorded;         /* `map` is made from these, or is a copy of the parent's, which they replace: */
+	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
 };
 
 void sf_process_init(struct sf_process *process, int32_t pid);
@@ -51,11 +51,12 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * Code that the process has mapped. It counts where the process has ended, or has executed another program, before its
- * memory map was read: the next refresh takes it then. A map that was read from the system stays: a runtime's code is
- * in it, too. The program that it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
+ * Adds code that the process has mapped, by the record of an engine. The next refresh uses it if the process has ended,
+ * or has executed another program, before its memory map was read. A map that was read from the system stays: a
+ * runtime's code is in it, too. Mappings that the new one overlaps are dropped. Beyond a bound nothing is kept. False:
+ * no memory.
  */
-bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);
+bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping);
 
 /* A process that has just been forked has its parent's map, where its own cannot be read any more. False: no memory. */
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);

@@ -101,7 +101,7 @@ FAULTS = [
      "sf_perf_send_event(perf, thread, record, &thread->batch.passed);", "test_perf_counting"),
     ("capture/perf/pace.c", "each = lower(pace, each, allowed);", "(void)lower(pace, each, allowed);", "test_perf_counting"),
     ("capture/choice/engines.c", "if (!has_event(engine, options->settings))", "if (!has_event(engine, options->settings) && options->all)", "test_engines"),
-    ("target/process.c", "if (process->map_is_told || is_empty(process))", "if (process->map_is_told)", "test_told_maps"),
+    ("target/process.c", "if (process->map_is_recorded || is_empty(process))", "if (process->map_is_recorded)", "test_recorded_maps"),
     ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
     ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
     # What is recorded and shown.

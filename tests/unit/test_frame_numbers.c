@@ -46,7 +46,7 @@ static void tell(int32_t pid, uint64_t key, const char *function)
 {
 	const struct sf_location name = { .function = function, .linkage = "", .file = "" };
 
-	assert_true(sf_frame_numbers_tell(&seen, recording, pid, key, &name, 1, &err));
+	assert_true(sf_frame_numbers_describe(&seen, recording, pid, key, &name, 1, &err));
 }
 
 static void a_key_is_one_place(void **state)

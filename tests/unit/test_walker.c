@@ -207,14 +207,14 @@ static void ended_processes_are_given_back(void **state)
 
 	(void)state;
 	for (int32_t pid = 1000000; pid < 1010000; pid++) {
-		assert_true(sf_walker_tell(&walker, pid, &mapping, NULL));
+		assert_true(sf_walker_add_mapping(&walker, pid, &mapping, NULL));
 		assert_true(sf_walker_begin(&walker, pid, NULL));
-		assert_int_equal(walker.processes.items[walker.processes.n - 1].process.told.n, 1); /* kept: it was told before */
+		assert_int_equal(walker.processes.items[walker.processes.n - 1].process.recorded.n, 1); /* kept: it was told before */
 		sf_walker_end(&walker, pid);
 		sf_walker_end(&walker, pid);
 	}
 	assert_int_equal(walker.processes.n, 1);
-	assert_int_equal(walker.processes.items[0].process.told.n, 0);
+	assert_int_equal(walker.processes.items[0].process.recorded.n, 0);
 }
 
 int main(void)

@@ -36,10 +36,10 @@ bool sf_feed_tell_limits(struct sf_feed *feed, const struct sf_sink *sink, struc
 {
 	struct sf_feeds *feeds = feed->feeds;
 
-	for (unsigned i = 0; i < SF_FEED_N_LIMITS && feeds->told != feeds->full; i++) {
-		if (!((feeds->full & ~feeds->told) & 1u << i))
+	for (unsigned i = 0; i < SF_FEED_N_LIMITS && feeds->noted != feeds->full; i++) {
+		if (!((feeds->full & ~feeds->noted) & 1u << i))
 			continue;
-		feeds->told |= 1u << i;
+		feeds->noted |= 1u << i;
 		if (sink->note && !sink->note(sink->arg, feed->pid, limits[i].note, err))
 			return false;
 	}

@@ -22,7 +22,7 @@ struct sf_feed_thread {
 	uint32_t serial;          /* the session's */
 	uint64_t cpu_ns;          /* of its samples and losses so far, each by the kernel's count */
 	bool ended;
-	bool full_name;           /* it has been told; the system's would be less */
+	bool full_name;           /* it is the whole one; the system's would be less */
 };
 
 struct sf_feed_label {
@@ -47,8 +47,7 @@ struct sf_feeds {
 	char     measure[64], unit[16]; /* of the event that they count; "": none */
 	uint32_t n_counting, n_counted; /* measures that began, and that ended with their count */
 	uint64_t counted;         /* the sum of these */
-	unsigned full, told;      /* bits: the limits that something was left out for; the sink was
-				   * told of these */
+	unsigned full, noted;     /* bits: the limits that something was left out for; those of which the sink has a note */
 };
 
 struct sf_feed {

@@ -30,7 +30,7 @@ struct sf_clr {
 	uint32_t image;                /* the file with the runtime; 0: none was found */
 	uint64_t bias, looked_ns, tried_ns;
 	unsigned tries;
-	bool refused, attached, told;
+	bool refused, attached, noted;
 	struct sf_clr_symbols symbols;
 	struct sf_clr_description description;
 	struct sf_reader memory;
@@ -276,9 +276,9 @@ struct sf_coreclr *sf_clr_refresh(struct sf_clr *clr, const struct sf_process *p
 
 const char *sf_clr_news(struct sf_clr *clr)
 {
-	if (clr->told || !clr->note[0])
+	if (clr->noted || !clr->note[0])
 		return NULL;
-	clr->told = true;
+	clr->noted = true;
 	return clr->note;
 }
 

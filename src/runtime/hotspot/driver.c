@@ -182,9 +182,9 @@ static const char *news(void *state)
 {
 	struct sf_jvm_finder *finder = state;
 
-	if (finder->told || !finder->note[0] || !(finder->jvm || finder->refused))
+	if (finder->noted || !finder->note[0] || !(finder->jvm || finder->refused))
 		return NULL;
-	finder->told = true;
+	finder->noted = true;
 	return finder->note;
 }
 

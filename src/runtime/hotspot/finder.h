@@ -21,7 +21,7 @@ struct sf_jvm_finder {
 	unsigned tries;
 	bool refused;                     /* no other try will do */
 	struct sf_java_debug_info debug_info;
-	bool told;                        /* the note was given to the user */
+	bool noted;                       /* the note was given to the user */
 };
 
 #endif

@@ -50,17 +50,17 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void tell_code(struct sf_process *own, uint64_t start, uint64_t end, const char *file)
+static void add_code(struct sf_process *own, uint64_t start, uint64_t end, const char *file)
 {
-	assert_true(sf_process_tell(own, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
+	assert_true(sf_process_add_mapping(own, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
 }
 
-static void told(uint64_t start, uint64_t end, const char *file)
+static void add_mapping(uint64_t start, uint64_t end, const char *file)
 {
 	const struct sf_mapping mapping = { .start = start, .end = end, .inode = status.st_ino, .device = status.st_dev,
 					    .executable = true, .readable = true, .path = file };
 
-	assert_true(sf_process_tell(&process, &mapping));
+	assert_true(sf_process_add_mapping(&process, &mapping));
 }
 
 /* A child that has ended, and that nobody has waited for: its list of mappings is there and empty. */
@@ -77,22 +77,22 @@ static pid_t make_zombie(struct sf_process *ret)
 	return pid;
 }
 
-static void forget_told(struct sf_process *own)
+static void forget_recorded(struct sf_process *own)
 {
-	for (size_t i = 0; i < own->told.n; i++)
-		free(own->told.items[i].path);
-	own->told.n = 0;
+	for (size_t i = 0; i < own->recorded.n; i++)
+		free(own->recorded.items[i].path);
+	own->recorded.n = 0;
 }
 
-static void test_from_what_was_told(void **state)
+static void test_from_recorded_mappings(void **state)
 {
 	const struct sf_region *regions;
 
 	(void)state;
 	assert_false(sf_process_refresh(&process, images, NULL));
 	assert_null(process.map);
-	told(0x9000, 0xa000, path);
-	told(0x1000, 0x3000, path);
+	add_mapping(0x9000, 0xa000, path);
+	add_mapping(0x1000, 0x3000, path);
 	assert_true(sf_process_refresh(&process, images, NULL));
 	assert_int_equal(process.map->n_regions, 2);
 	regions = process.map->regions;
@@ -101,7 +101,7 @@ static void test_from_what_was_told(void **state)
 	assert_int_equal(regions[0].image, regions[1].image);
 	assert_true(sf_images_get(images, regions[0].image)->fd >= 0);
 	/* More comes later, and what it lies on is gone. */
-	told(0x2000, 0x9800, "/nonexistent/library.so");
+	add_mapping(0x2000, 0x9800, "/nonexistent/library.so");
 	assert_true(sf_process_refresh(&process, images, NULL));
 	assert_int_equal(process.map->n_regions, 1);
 	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
@@ -112,7 +112,7 @@ static void test_another_file_at_the_path(void **state)
 {
 	(void)state;
 	status.st_ino++;
-	told(0x1000, 0x3000, path);
+	add_mapping(0x1000, 0x3000, path);
 	assert_true(sf_process_refresh(&process, images, NULL));
 	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
 }
@@ -121,18 +121,18 @@ static void test_another_file_at_the_path(void **state)
 static void test_hostile_mappings(void **state)
 {
 	(void)state;
-	told(0x3000, 0x3000, path);
-	told(0x3000, 0x1000, path);
-	assert_int_equal(process.told.n, 0);
+	add_mapping(0x3000, 0x3000, path);
+	add_mapping(0x3000, 0x1000, path);
+	assert_int_equal(process.recorded.n, 0);
 	for (uint64_t i = 1; i <= 20000; i++)
-		told(i * 0x1000, (i + 1) * 0x1000, "/a");
-	assert_true(process.told.n < 10000);
-	told(0, UINT64_MAX, "/b");
-	assert_int_equal(process.told.n, 1);
+		add_mapping(i * 0x1000, (i + 1) * 0x1000, "/a");
+	assert_true(process.recorded.n < 10000);
+	add_mapping(0, UINT64_MAX, "/b");
+	assert_int_equal(process.recorded.n, 1);
 }
 
 /*
- * A map that was read from the system stays, since it has what a runtime made, too. What was told later is added, and
+ * A map that was read from the system stays, since it has what a runtime made, too. What was add_mapping later is added, and
  * replaces what was there.
  */
 static void test_a_map_from_the_system_is_added_to(void **state)
@@ -150,13 +150,13 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	own.pid = process.pid;
 	assert_false(sf_process_refresh(&own, images, NULL));
 	for (int i = 0; i < 2; i++) {
-		tell_code(&own, 0x1000, 0x2000, path);
+		add_code(&own, 0x1000, 0x2000, path);
 		assert_true(sf_process_refresh(&own, images, NULL));
 		assert_int_equal(own.map->n_regions, n + 1);
 		assert_int_equal(own.map->regions[0].start, 0x1000);
 		assert_int_equal(own.map->regions[1].start, first);
 	}
-	tell_code(&own, first, end, "/new");
+	add_code(&own, first, end, "/new");
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, n + 1);
 	assert_int_equal(own.map->regions[1].start, first);
@@ -165,13 +165,13 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	assert_int_equal(process.map->n_regions, own.map->n_regions);
 	assert_memory_equal(process.map->regions, own.map->regions, own.map->n_regions * sizeof(own.map->regions[0]));
 	/* Then the child ran another program. */
-	told(0x1000, 0x3000, path);
+	add_mapping(0x1000, 0x3000, path);
 	assert_true(sf_process_refresh(&process, images, NULL));
 	assert_int_equal(process.map->n_regions, 1);
 	sf_process_deinit(&own);
 }
 
-/* Mappings that were told take the place of an empty list. An empty list does not take the place of those. */
+/* Mappings that were add_mapping take the place of an empty list. An empty list does not take the place of those. */
 static void test_nobody_has_waited(void **state)
 {
 	struct sf_process zombie;
@@ -179,24 +179,24 @@ static void test_nobody_has_waited(void **state)
 
 	(void)state;
 	assert_int_equal(zombie.map->n_regions, 0);
-	tell_code(&zombie, 0x1000, 0x2000, path);
+	add_code(&zombie, 0x1000, 0x2000, path);
 	assert_true(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 1);
-	forget_told(&zombie);
+	forget_recorded(&zombie);
 	assert_false(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 1);
 	sf_process_deinit(&zombie);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void tell_vdso(struct sf_process *own, uint64_t start)
+static void add_vdso(struct sf_process *own, uint64_t start)
 {
-	tell_code(own, start, start + 0x1000, "[vdso]");
+	add_code(own, start, start + 0x1000, "[vdso]");
 }
 
 /*
  * The process has executed another program by the time that its map is read: the kernel's own mapping is at another
- * place than was told. The stacks of the program before are walked by what was told of it.
+ * place than was add_mapping. The stacks of the program before are walked by what was add_mapping of it.
  */
 static void test_the_next_program_runs_already(void **state)
 {
@@ -210,27 +210,27 @@ static void test_the_next_program_runs_already(void **state)
 	n = own.map->n_regions;
 	vdso = own.vdso;
 	assert_true(vdso);
-	tell_vdso(&own, vdso);
+	add_vdso(&own, vdso);
 	assert_non_null(own.map);
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, n);
-	tell_vdso(&own, 0x5000);
+	add_vdso(&own, 0x5000);
 	assert_null(own.map);
-	forget_told(&own);
-	tell_vdso(&own, 0x5000);
-	tell_code(&own, 0x1000, 0x2000, path);
+	forget_recorded(&own);
+	add_vdso(&own, 0x5000);
+	add_code(&own, 0x1000, 0x2000, path);
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, 2);
 	assert_int_equal(own.map->regions[0].start, 0x1000);
-	/* More is told: it is still that program. */
-	tell_code(&own, 0x2000, 0x3000, path);
+	/* More is add_mapping: it is still that program. */
+	add_code(&own, 0x2000, 0x3000, path);
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, 3);
 	sf_process_deinit(&own);
 }
 
 /*
- * The list was empty when it was read, in an exec or at the end. Then each mapping that is told is used at once,
+ * The list was empty when it was read, in an exec or at the end. Then each mapping that is add_mapping is used at once,
  * however soon it comes.
  */
 static void test_an_empty_map_is_renewed_at_once(void **state)
@@ -241,7 +241,7 @@ static void test_an_empty_map_is_renewed_at_once(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= 2; i++) {
 		zombie.refreshed_ns = UINT64_MAX / 2; /* just now, whatever a pause is */
-		tell_code(&zombie, i << 12, (i + 1) << 12, path);
+		add_code(&zombie, i << 12, (i + 1) << 12, path);
 		assert_int_equal(zombie.refreshed_ns, 0);
 		assert_true(sf_process_refresh_stale(&zombie, images));
 		assert_int_equal(zombie.map->n_regions, i);
@@ -264,7 +264,7 @@ static void test_a_fork_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_from_what_was_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_from_recorded_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
