@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtimes of this process: attached to when they have started, published with the code map, their
- * places described, their threads named. Their memory is read through the kernel as from outside; nothing
- * of them is called.
+ * places described. Their threads are in runtime_threads.c. Nothing of a runtime is called.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "agent/service/batch_read.h"
+#include "agent/service/runtime_memory.h"
 #include "agent/service/service_state.h"
 #include "agent/host/memory.h"
 #include "base/block.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
-#include "frozen/raw.h"
 #include "os/clock.h"
 #include "stream/record.h"
 
 #define MAX_TEXT 4000          /* bytes of a name in a record */
-#define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
-#define THREADS_SHARE 100      /* ... at least so many times what it costs */
-#define NAMES_NS 1000000000u   /* until a thread is looked at again, and asked for its name, ... */
-#define MIN_LOOKS 2            /* ... after so many at once */
 #define PLACES_AT_ONCE 128
 
 /* --- telling --- */
@@ -34,49 +27,13 @@ static void tell_note(struct sf_service *service, const char *text)
 	sf_stream_writer_put_record(service, SF_STREAM_NOTE, &record, sizeof(record), text, record.size);
 }
 
-/* A record under way: the texts go behind the functions. And what it is made from. */
+/* A record under way: the texts go behind the functions. And the keys for which records are wanted. */
 struct telling {
-	const struct sf_process *process; /* whose runtimes are read */
-	struct sf_own_memory_lines lines; /* of their memory, as it was just now */
-	struct sf_batch_read batch;      /* of all that is wanted */
 	struct sf_frame_key_wanted wanted[PLACES_AT_ONCE];
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
 	char text[SF_STREAM_MAX_RECORD / 2];
 };
-
-/* Whether these bytes can be loaded, and need not be read by the kernel. */
-static bool loads(const struct telling *telling, uint64_t addr, size_t size)
-{
-	for (size_t i = 0; i < telling->process->n_runtimes; i++) {
-		const struct sf_runtime *runtime = telling->process->runtimes[i];
-
-		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
-			return true;
-	}
-	return false;
-}
-
-static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
-{
-	struct telling *telling = reader->arg;
-
-	if (loads(telling, addr, size)) {
-		memcpy(ret, (const void *)(uintptr_t)addr, size);
-		return true;
-	}
-	return sf_batch_read_at(&telling->batch, ret, addr, size) ||
-	       sf_line_cache_read(&telling->lines.cache, ret, addr, size);
-}
-
-/* All that was read before is too old now. */
-static void forget(void *arg)
-{
-	struct telling *telling = arg;
-
-	sf_batch_read_forget(&telling->batch);
-	sf_own_memory_lines_init(&telling->lines, &sf_handler.code.memory);
-}
 
 static uint16_t add_text(struct telling *telling, const char *text)
 {
@@ -146,26 +103,10 @@ static size_t take_wanted(struct sf_frame_keys *places, struct sf_frame_key_want
 	return n;
 }
 
-/* Adds memory to the batch read, except memory that can be loaded directly. */
-static void want(void *arg, uint64_t addr, size_t size)
-{
-	struct telling *telling = arg;
-
-	if (!loads(telling, addr, size))
-		sf_batch_read_want(&telling->batch, addr, size);
-}
-
-static void fetch(void *arg)
-{
-	struct telling *telling = arg;
-
-	sf_batch_read_all(&telling->batch);
-}
-
 static void expect(struct sf_service *service, size_t n)
 {
 	struct telling *telling = service->runtimes.telling;
-	const struct sf_prefetch ahead = { .want = want, .fetch = fetch, .arg = telling };
+	const struct sf_prefetch ahead = sf_runtime_memory_prefetch(service->runtimes.memory);
 	const struct sf_frame *frames[PLACES_AT_ONCE];
 
 	for (size_t i = 0; i < n; i++)
@@ -183,7 +124,7 @@ static bool describe_wanted(struct sf_service *service)
 	size_t n;
 
 	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
-		forget(telling);
+		sf_runtime_memory_forget(service->runtimes.memory);
 		expect(service, n);
 		for (size_t i = 0; i < n; i++)
 			describe(service, &telling->wanted[i]);
@@ -192,154 +133,31 @@ static bool describe_wanted(struct sf_service *service)
 	return many;
 }
 
-/* --- threads --- */
-
-static void name_thread(struct sf_service *service, struct sf_kept_runtime_thread *thread, int32_t tid,
-			uint64_t now_ns)
-{
-	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
-					   .time_ns = now_ns, .is_full = 1 };
-	char name[SF_RUNTIME_NAME];
-
-	if (sf_runtimes_thread_name(&service->runtimes.all, tid, forget, service->runtimes.telling, name) != SF_NAMED ||
-	    strcmp(name, thread->name) == 0)
-		return;
-	record.name_size = (uint32_t)strlen(name);
-	if (sf_stream_writer_put_record(service, SF_STREAM_THREAD, &record, sizeof(record), name,
-					record.name_size))
-		memcpy(thread->name, name, sizeof(name));
-}
-
-/* Whether a runtime has, or may have, the thread. */
-static bool may_be_in_runtime(const struct sf_service *service, const struct sf_thread_entry *entry)
-{
-	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
-		if (service->runtimes.all.attached[i] &&
-		    atomic_load(&entry->handles[i]) != SF_ENTRY_NO_HANDLE)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Whether the thread must be looked up again. A new thread may not be in the runtime's list yet. A name that cannot be read
- * now, for example because a collector moves it, can be read soon.
- */
-static bool is_due(const struct sf_service *service, const struct sf_kept_runtime_thread *thread,
-		   const struct sf_thread_entry *entry, uint64_t now_ns)
-{
-	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
-	       (may_be_in_runtime(service, entry) && !thread->name[0]);
-}
-
-/* False: no runtime has the thread. */
-static bool find_handles(struct sf_service *service, struct sf_thread_entry *entry, int32_t tid)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
-		uint64_t handle;
-
-		if (!service->runtimes.all.attached[i])
-			continue;
-		handle = sf_runtimes_thread(&service->runtimes.all, i, tid);
-		atomic_store(&entry->handles[i], handle ? handle : SF_ENTRY_NO_HANDLE);
-		any |= handle != 0;
-	}
-	return any;
-}
-
-static void look_at(struct sf_service *service, struct sf_thread_entry *entry, int32_t tid, uint64_t now_ns)
-{
-	struct sf_kept_runtime_thread *thread = &service->runtimes.threads[entry - sf_handler.link.entries];
-	const uint32_t serial = atomic_load(&entry->serial);
-
-	if (thread->serial != serial)
-		*thread = (struct sf_kept_runtime_thread){ .serial = serial };
-	if (!is_due(service, thread, entry, now_ns))
-		return;
-	thread->n_looks++;
-	thread->looked_ns = now_ns;
-	if (find_handles(service, entry, tid))
-		name_thread(service, thread, tid, now_ns);
-}
-
-_Static_assert(SF_THREAD_TABLE_SIZE <= UINT16_MAX + 1, "a entry's number fits");
-
-/* Whose it is, 0: nobody's who is watched. */
-static int32_t taken_by(const struct sf_thread_entry *entry)
-{
-	const int32_t tid = atomic_load(&entry->tid);
-
-	return tid > 0 && atomic_load(&entry->serial) ? tid : 0;
-}
-
-/* The entries are 3 MB, so they are listed only when a thread was added. */
-static void list_entries(struct sf_runtime_publisher *runtimes)
-{
-	const uint32_t n_with_serial = atomic_load(&sf_handler.link.n_with_serial);
-
-	if (n_with_serial == runtimes->n_with_serial)
-		return;
-	runtimes->n_with_serial = n_with_serial;
-	runtimes->n_entries = 0;
-	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
-		if (taken_by(&sf_handler.link.entries[i]))
-			runtimes->entries[runtimes->n_entries++] = (uint16_t)i;
-	}
-}
-
-static void look_at_threads(struct sf_service *service, uint64_t now_ns)
-{
-	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
-
-	forget(service->runtimes.telling);
-	list_entries(&service->runtimes);
-	for (uint32_t i = 0; i < service->runtimes.n_entries; i++) {
-		struct sf_thread_entry *entry = &sf_handler.link.entries[service->runtimes.entries[i]];
-		const int32_t tid = taken_by(entry);
-
-		if (tid)
-			look_at(service, entry, tid, now_ns);
-	}
-	if (!service->runtimes.n_entries)
-		return; /* the sampler has not looked for threads yet */
-	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
-	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
-	service->runtimes.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
-}
-
 /* --- the runtimes --- */
 
-static bool make_memory(struct sf_runtime_publisher *runtimes)
+static bool make_memory(struct sf_runtime_publisher *runtimes, const struct sf_process *process)
 {
+	if (!runtimes->memory)
+		runtimes->memory = sf_runtime_memory_create(process);
 	if (!runtimes->telling)
 		runtimes->telling = sf_block_new(sizeof(*runtimes->telling));
-	if (!runtimes->threads)
-		runtimes->threads = sf_block_new(SF_THREAD_TABLE_SIZE * sizeof(*runtimes->threads));
-	if (!runtimes->entries)
-		runtimes->entries = calloc(SF_THREAD_TABLE_SIZE, sizeof(*runtimes->entries));
-	return runtimes->telling && runtimes->threads && runtimes->entries;
+	return runtimes->memory && runtimes->telling && sf_runtime_threads_make(runtimes);
 }
 
 /* Makes the structures that must exist before a runtime is attached. */
 static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 {
 	struct sf_service *service = arg;
-	struct telling *telling;
 
 	if (sf_runtimes_driver(slot)->undisturbed_signal)
 		sf_chain_leave_undisturbed(sf_runtimes_driver(slot)->undisturbed_signal);
 	/* Handlers may use the places as soon as one runtime is attached to. */
-	if (!make_memory(&service->runtimes) ||
+	if (!make_memory(&service->runtimes, &service->process) ||
 	    (!sf_runtimes_any(&service->runtimes.all) && !sf_agent_make_places(NULL)) ||
 	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size, NULL))
 		return false;
-	telling = service->runtimes.telling;
-	forget(telling);
-	telling->process = &service->process;
-	telling->batch.access = &sf_handler.code.memory;
-	*ret = (struct sf_reader){ .read = read_memory, .arg = telling };
+	sf_runtime_memory_forget(service->runtimes.memory);
+	*ret = sf_runtime_memory_reader(service->runtimes.memory);
 	return true;
 }
 
@@ -359,7 +177,7 @@ void sf_runtime_publisher_refresh(struct sf_service *service, bool unknown_code)
 {
 	if (!sf_runtimes_any(&service->runtimes.all))
 		return;
-	forget(service->runtimes.telling);
+	sf_runtime_memory_forget(service->runtimes.memory);
 	if (sf_runtimes_refresh(&service->runtimes.all, &service->process, true, unknown_code))
 		service->renew = service->urgent = true;
 }
@@ -372,7 +190,7 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 		return false;
 	many = describe_wanted(service);
 	if (now_ns >= service->runtimes.next_look_ns) {
-		look_at_threads(service, now_ns);
+		sf_runtime_threads_look(service, now_ns);
 		sf_runtime_publisher_refresh(service, false);
 	}
 	return many;
@@ -396,25 +214,15 @@ void sf_runtime_publisher_end(struct sf_service *service)
 	if (!sf_runtimes_any(&service->runtimes.all))
 		return;
 	describe_wanted(service);
-	look_at_threads(service, sf_now_ns());
+	sf_runtime_threads_look(service, sf_now_ns());
 	tell_untold(service);
-}
-
-static void forget_handles(uint32_t slot)
-{
-	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++)
-		atomic_store(&sf_handler.link.entries[i].handles[slot], 0);
 }
 
 void sf_runtime_publisher_deinit(struct sf_service *service)
 {
-	for (uint32_t i = 0; sf_handler.link.entries && i < SF_N_RUNTIMES; i++) {
-		if (service->runtimes.all.attached[i])
-			forget_handles(i);
-	}
+	sf_runtime_threads_deinit(&service->runtimes);
 	sf_runtimes_deinit(&service->runtimes.all);
-	sf_block_free(service->runtimes.threads);
-	free(service->runtimes.entries);
 	sf_block_free(service->runtimes.telling);
+	sf_runtime_memory_destroy(service->runtimes.memory);
 	service->runtimes = (struct sf_runtime_publisher){ 0 };
 }
