@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holding threads of other processes, each for as short a time as can be: ask, wait until it
- * stands, look, let go. Between two looks nothing is attached, so signals, debuggers, exec, fork
- * and exit of the target never meet us, and if stillframe dies the kernel lets the thread go.
+ * Holds threads of other processes, each for as short a time as possible: request a stop, wait for it, read, release.
+ * No tracer is attached between two holds. So signals, debuggers, exec, fork and exit of the target work as without
+ * stillframe, and if stillframe dies the kernel releases the thread.
  *
- * Linux: PTRACE_SEIZE and PTRACE_INTERRUPT ... PTRACE_DETACH (ptrace(2)). No thread that
- * stands for a signal loses it, and a system call that only we interrupted is made to go on.
+ * Linux: PTRACE_SEIZE and PTRACE_INTERRUPT ... PTRACE_DETACH (ptrace(2)). A thread that stopped for a signal gets it
+ * at its release, and a system call that only the stop interrupted is restarted.
  *
- * Only one thread of stillframe holds others; all calls come from it. While a thread is held it
- * follows the rules of frozen code.
+ * Only one thread of stillframe holds others; all calls come from it. While it holds a thread, it follows the rules of
+ * frozen code.
  */
 #ifndef SF_OS_HOLD_H
 #define SF_OS_HOLD_H
@@ -20,7 +20,7 @@
 #include "frozen/arch.h"
 
 enum sf_hold {
-	SF_HOLD_REQUESTED,   /* it will stop, and sf_hold_wait will say so */
+	SF_HOLD_REQUESTED,   /* it will stop: sf_hold_wait() returns it then */
 	SF_HOLD_GONE,
 	SF_HOLD_BUSY,    /* another tracer has it */
 	SF_HOLD_DENIED,
@@ -35,39 +35,39 @@ enum sf_hold {
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 
-/* Asks for a thread. Does not wait for it; ends at the latest when the caller's alarm rings. */
+/* Requests the stop of a thread, and does not wait for it. Returns at the latest when the caller's alarm (clock.h) rings. */
 enum sf_hold sf_hold_request(int32_t tid);
 
 /* The result for a thread whose stop was requested, or for a child of the caller. */
 struct sf_held {
 	int32_t tid;
-	bool    stopped;     /* it stands: release it. Else it has ended, with this status: */
+	bool    stopped;     /* release it. Else it has ended, with this status: */
 	int     status;      /* as waitpid gives it */
 	int     signal;      /* a signal that it was about to take; it gets it on release */
-	bool    ours;        /* it stands because of us, not because of a signal */
+	bool    ours;        /* it stopped for the request, and not for a signal */
 	bool    is_32_bit;   /* sf_hold_registers found it in 32-bit code: there is nothing to read */
 	bool    read;        /* sf_hold_registers was called, and ... */
-	bool    to_mend;     /* ... found a system call that our stop, or a signal that only a traced thread takes, made fail, */
+	bool    to_mend;     /* ... found a system call that failed only because of the hold, */
 	bool    at_sleep;    /* or one that it was about to sleep in, and */
 	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
 };
 
-/* Whether the thread stood in a job control stop, to which it returns at its release. */
+/* Whether the thread was in a job control stop, to which it returns at its release. */
 static inline bool sf_held_in_job_stop(const struct sf_held *held)
 {
 	return held->stopped && !held->ours && !held->signal;
 }
 
 /*
- * The next thread that stands or has ended. False when `wait` is false and there is none now, when
- * the caller's alarm (clock.h) rang, or when nothing is asked for.
+ * The next thread that has stopped or ended. False when `wait` is false and there is none now, when
+ * the caller's alarm (clock.h) rang, or when no stop is requested.
  */
 bool sf_hold_wait(struct sf_held *ret, bool wait);
 
 /* The registers of a held thread; false when it was killed meanwhile, or runs 32-bit code. Signal-safe. */
 bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 
-/* Lets it go. Signal-safe. */
+/* Releases the thread. Signal-safe. */
 void sf_hold_release(struct sf_held *held);
 
 /* Moves the calling thread to a CPU; -1: lets it run wherever it might before. */
@@ -82,8 +82,8 @@ void sf_cpu_prefer(void);
 #define SF_HOLD_OTHERS_NS UINT64_C(50000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine */
 
 /*
- * Whether a process's threads could be asked for, without asking; waits out the holds of another stillframe:
- * SF_HOLD_REQUESTED when they could.
+ * Whether threads of a process could be held, without a hold: SF_HOLD_REQUESTED when they could. Waits out the holds of
+ * another stillframe.
  */
 enum sf_hold sf_hold_allowed(int32_t pid);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process, as the system tells of it: its threads, its descendants, what it is called, how
+ * A process, by what the system shows of it: its threads, its descendants, what it is called, how
  * much CPU time it used, what is mapped where.
  */
 #ifndef SF_OS_PROCESS_H
@@ -34,7 +34,7 @@ bool sf_process_all(struct sf_ids *ret);
  */
 bool sf_process_descendants(struct sf_ids *parents);
 
-/* Whether the file system of processes is there (/proc). Says what is wrong. */
+/* Whether the file system of processes (/proc) is there. Else err has the reason. */
 bool sf_process_check_system(struct sf_error *err);
 
 /* The user, the rights (rights.h), and the processes that this user can look at, for people. */
@@ -44,8 +44,7 @@ void sf_process_rights(char *ret, size_t size);
 bool sf_process_opens_map_files(void);
 
 /*
- * Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is
- * wrong.
+ * Whether a process can be looked at: it exists, and is not a kernel thread or a zombie. Else err has the reason.
  */
 bool sf_process_check(int32_t pid, struct sf_error *err);
 
@@ -62,8 +61,8 @@ int32_t sf_process_live_id(int32_t pid);
 int sf_process_open(int32_t pid);
 
 /*
- * A signal to that process; false and errno, ESRCH when it is gone. `fd` -1: to whoever has the id
- * now.
+ * A signal to that process; false and errno, ESRCH when it is gone. `fd` -1: to the process that has
+ * the id now.
  */
 bool sf_process_signal(int fd, int32_t pid, int number);
 
@@ -87,8 +86,8 @@ bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
 uint64_t sf_process_children_cpu(int32_t pid);
 
 /*
- * Numbers that tell a process and the program in it from the next: when it started, and where
- * its code and its first stack were laid at exec. And how many threads it has now, a first one that has ended
+ * Numbers that differ between a process and a later one with its id, and between two programs that it runs: when it
+ * started, and where exec put its code and its first stack. And how many threads it has now, a first one that has ended
  * included. False when it is gone.
  */
 struct sf_program {
@@ -106,14 +105,14 @@ static inline bool sf_program_is(const struct sf_program *a, const struct sf_pro
 int32_t sf_process_parent(int32_t pid);
 
 /*
- * The architecture of its executable, or NULL when it is not one that we know (also 32-bit ones).
+ * The architecture of its executable; NULL when stillframe does not support it (32-bit ones, too).
  */
 const struct sf_arch *sf_process_arch(int32_t pid);
 
 /* Whether it runs a 32-bit program, whose registers, stacks and system calls are others. False when that is unknown. */
 bool sf_process_is_32_bit(int32_t pid);
 
-/* Fails for a process that does, or for a program that is one; says what can read it. `pid` 0: it does not run yet. */
+/* Fails for a process that does, or for a program that is one; err says what can read it. `pid` 0: it does not run yet. */
 bool sf_process_check_width(int32_t pid, struct sf_error *err);
 bool sf_fail_32_bit(const char *name, int32_t pid, struct sf_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of ours that the kernel keeps in one wait which no signal ends: reading a page of another process that nobody
- * ever fills (os/pages.h). A thread that holds others lets nobody go then, and nobody else can: only its end does, and
- * that is the end of the process.
+ * Threads of stillframe that are stuck in a wait which no signal ends: in a read of a page of another process that is
+ * never filled (os/pages.h). If such a thread holds others, they stay stopped until it ends, and only the end of the
+ * process ends it.
  */
 #ifndef SF_OS_STUCK_H
 #define SF_OS_STUCK_H
@@ -32,8 +32,8 @@ bool sf_stuck_look(struct sf_stuck *stuck);
 void sf_stuck_join(pthread_t thread, const _Atomic int32_t *tid, bool holds);
 
 /*
- * Says why on the standard error, and ends this process with status 1. The kernel lets go of all that it holds. A recording has
- * what was sampled until a second before.
+ * Writes the reason to the standard error, and ends this process with status 1. The kernel releases all threads that it
+ * holds. A recording has what was sampled until a second before.
  */
 _Noreturn void sf_stuck_give_up(void);
 

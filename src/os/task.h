@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of another process, as the system tells of it without touching it: whether it ran,
- * for how long, what it does now, where it sleeps. Nothing here stops, wakes or signals it.
+ * A thread of another process, by what the system shows of it: whether it ran, for how long, what it does now, where it
+ * sleeps. Nothing here stops, wakes or signals it.
  *
  * Linux: the files of /proc/PID/task/TID (proc(5)). One thread at a time per task.
  */
@@ -43,7 +43,7 @@ struct sf_task_look {
 void sf_task_raise_limit(void);
 /* How many files this process may open. */
 uint64_t sf_task_limit(void);
-/* Whether the limit that it can be raised to suffices for a few threads; says what is needed. */
+/* Whether the limit that it can be raised to suffices for a few threads. Else err says what is needed. */
 bool sf_task_check_limit(struct sf_error *err);
 
 /* False when the thread is gone, or this process has as many files open as it may (errno EMFILE). */
@@ -88,7 +88,7 @@ bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 
 /*
  * The thread's id in the innermost pid namespace that it is in; `tid` when the kernel does not
- * tell.
+ * show it.
  */
 int32_t sf_task_inner_id(int32_t pid, int32_t tid);
 

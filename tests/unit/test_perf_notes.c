@@ -73,12 +73,12 @@ static void each_thing_is_said(void **state)
 		"7 records found no room in the rings, and the kernel paused a clock 0 times: the times are right, with fewer samples\n"
 		"90 % of the samples were used: more would take over 2 % of this machine's CPUs (each sample stands for more time; --max-cost allows more)\n"
 		"the names of 5 processes that began were not kept until their first samples, since there were too many\n"
-		"who wakes threads was not told, and sleeps contain a wait for a CPU: no right to read it\n"
+		"wakings of threads were not recorded, and sleeps contain a wait for a CPU: no right to read it\n"
 		"3 records of sleeps found no room in the rings: those threads were looked at instead\n"
-		"4 records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU\n"
-		"the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it would have cost too much: "
+		"4 records of wakings found no room in the rings: sleeps without one contain a wait for a CPU\n"
+		"wakings were not recorded any more, since the machine's threads wake each other so often that it would have cost too much: "
 		"sleeps contain a wait for a CPU (--max-cost allows more)\n"
-		"for 1.5 s the kernel was not asked for each sleep, since threads switched so often that it would have cost too much: "
+		"for 1.5 s sleeps were not recorded, since threads switched so often that it would have cost too much: "
 		"sleeping threads were looked at (--max-cost allows more)\n"
 		"40 % of the sleeps have samples, which stand for the others, too: more would cost too much (--max-cost allows more)\n");
 }
@@ -89,7 +89,7 @@ static void sleeps_that_are_not_told(void **state)
 	perf.sleeps.on = false;
 	assert_string_equal(notes(), ""); /* they were not asked for */
 	strcpy(perf.sleeps.reason, "no right");
-	assert_string_equal(notes(), "sleeping threads were looked at some times a second, and not told of: no right\n");
+	assert_string_equal(notes(), "sleeps were not recorded, and sleeping threads were looked at some times a second: no right\n");
 }
 
 /* The message and its hints become sentences. */

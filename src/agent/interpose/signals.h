@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the
- * highest real-time signal that it has left alone. If the agent was loaded while the program ran, or
- * by a virtual machine, then the program's sigaction() is not interposed, and the order is reversed.
- * The reason: our handler stays, the program sees it, and code that wants SIGPROF for itself later,
- * such as the recorder of a virtual machine, refuses to start.
+ * The choice of the sampling signal: the configured one; else SIGPROF, if the program does not use it; else the highest
+ * real-time signal that the program does not use. If the agent was loaded while the program ran, or by a virtual
+ * machine, then the program's sigaction() is not interposed, and the order is reversed. The reason: the agent's handler
+ * stays and is visible to the program, and code that installs a handler for SIGPROF later, such as the recorder of a
+ * virtual machine, refuses to start.
  *
  * The program's own handler, installed before or after ours, keeps its signals (frozen/signal/chain.h).
  * sigaction() and signal() are interposed, so that the program sees and changes its own action and not
@@ -29,11 +29,10 @@ bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);
 /* Ours is still in front? Called by the service thread about five times a second. */
 void sf_agent_signal_check(void);
 /*
- * Called when sampling is over and no clock is armed any more. Our handler stays in front of the
- * program's own action until the process ends. A signal that is still pending must not meet SIG_DFL,
- * which would kill the program, or a handler that does not expect it. It is impossible to find out
- * which signal was the last one. The program sees and changes its own action as before. The next start
- * uses the installed handler again.
+ * Called when sampling is over and no clock is armed any more. The agent's handler stays in front of the program's own
+ * action until the process ends, since a signal may still be pending: by SIG_DFL it would kill the program, and a
+ * handler of the program does not expect it. Nothing shows which signal was the last one. The program sees and changes
+ * its own action as before. The next start uses the installed handler again.
  */
 void sf_agent_signal_remove(void);
 

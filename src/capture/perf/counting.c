@@ -102,7 +102,7 @@ uint64_t sf_perf_counting_pace(struct sf_perf *perf, uint64_t now_ns)
 }
 
 /* The missing events. As many of them as the lost records stand for are lost for want of room in the rings. */
-static void tell_missing(struct sf_perf *perf, uint64_t missing)
+static void lose_missing(struct sf_perf *perf, uint64_t missing)
 {
 	const struct sf_perf_counting *counting = &perf->counting;
 	struct sf_weight no_room = { .amount = counting->no_room < missing ? counting->no_room : missing };
@@ -125,11 +125,11 @@ void sf_perf_counting_end(struct sf_perf *perf)
 
 	if (counting->others)
 		missing = (uint64_t)((unsigned __int128)missing * counting->seen / known);
-	tell_missing(perf, missing);
+	lose_missing(perf, missing);
 	counting->counted = counting->seen + missing;
 }
 
-bool sf_perf_counting_tell(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err)
+bool sf_perf_counting_report(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err)
 {
 	const struct sf_measure measure = {
 		.name = perf->counting.event.name, .unit = "events", .is_counted = over, .counted = perf->counting.counted,

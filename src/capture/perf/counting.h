@@ -46,10 +46,10 @@ void sf_perf_counting_lost(struct sf_perf *perf, const struct sf_perf_record *re
 /* After a batch: how many events there are to be for a sample from now on. The caller sees to it. */
 uint64_t sf_perf_counting_pace(struct sf_perf *perf, uint64_t now_ns);
 
-/* After the last sample: reads the counts, and tells what was lost. */
+/* After the last sample: reads the counts, and counts what was lost. */
 void sf_perf_counting_end(struct sf_perf *perf);
 
 /* Tells the sink of the measure; `over`: with its count. */
-bool sf_perf_counting_tell(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err);
+bool sf_perf_counting_report(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err);
 
 #endif

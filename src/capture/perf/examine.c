@@ -28,7 +28,7 @@ bool sf_perf_check_all(struct sf_error *err)
 	return sf_fail_hint(err, "Be root, or %s.", sf_rights_to_have(missing, text, sizeof(text)));
 }
 
-/* Whether the kernel tells this user where its functions are. */
+/* Whether this user may read where the kernel's functions are. */
 static void examine_symbols(sf_finding_fn *report, void *arg)
 {
 	struct sf_kernel_symbols symbols = { 0 };
@@ -42,7 +42,7 @@ static void examine_symbols(sf_finding_fn *report, void *arg)
 	sf_kernel_symbols_deinit(&symbols);
 }
 
-/* That each sleep is told of needs no more than the kernel's frames. */
+/* Recorded sleeps need no more than the kernel's frames. */
 static void examine_wakings(sf_finding_fn *report, void *arg)
 {
 	struct sf_tracepoint *tracepoint = malloc(sizeof(*tracepoint));
@@ -50,7 +50,7 @@ static void examine_wakings(sf_finding_fn *report, void *arg)
 
 	if (tracepoint)
 		report(arg, sf_tracepoint_find("sched", "sched_waking", tracepoint, &err),
-		       "who wakes a thread is told by the kernel (the tracepoint sched_waking)", err.text);
+		       "wakings of threads can be recorded (the tracepoint sched_waking)", err.text);
 	free(tracepoint);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at threads of whose sleeps the kernel does not tell: those that are due, and those that are passed over until
+ * Looks at threads whose sleeps are not recorded: those that are due, and those that are passed over until
  * one of them has run.
  */
 #include "capture/perf/perf.h"

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#define TOLD_PART 10                /* what was passed over or lost of many is said if it was one of so many, or more */
+#define NOTED_PART 10                /* what was passed over or lost of many is said if it was one of so many, or more */
 
 /* Whether there is something to say. ret holds at least NOTE_SIZE bytes. */
 typedef bool note_fn(const struct sf_perf *perf, char *ret);
@@ -30,7 +30,7 @@ static bool over_budget(const struct sf_perf *perf, char *ret)
 {
 	const struct sf_perf_budget *budget = &perf->budget;
 
-	if (budget->n_over * TOLD_PART < budget->n_samples || !budget->n_over)
+	if (budget->n_over * NOTED_PART < budget->n_samples || !budget->n_over)
 		return false;
 	snprintf(ret, NOTE_SIZE, "%.0f %% of the samples were used: more would take over %u %% of this machine's CPUs (each sample stands "
 		 "for more %s; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
@@ -74,13 +74,13 @@ static bool no_saved(const struct sf_perf *perf, char *ret)
 
 static bool no_sleeps(const struct sf_perf *perf, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "sleeping threads were looked at some times a second, and not told of: %s", perf->sleeps.reason);
+	snprintf(ret, NOTE_SIZE, "sleeps were not recorded, and sleeping threads were looked at some times a second: %s", perf->sleeps.reason);
 	return !perf->sleeps.on && *perf->sleeps.reason;
 }
 
 static bool no_wakings(const struct sf_perf *perf, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "who wakes threads was not told, and sleeps contain a wait for a CPU: %s", perf->sleeps.reason);
+	snprintf(ret, NOTE_SIZE, "wakings of threads were not recorded, and sleeps contain a wait for a CPU: %s", perf->sleeps.reason);
 	return perf->sleeps.on && *perf->sleeps.reason;
 }
 
@@ -93,21 +93,21 @@ static bool lost_sleeps(const struct sf_perf *perf, char *ret)
 
 static bool lost_wakings(const struct sf_perf *perf, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
+	snprintf(ret, NOTE_SIZE, "%llu records of wakings found no room in the rings: sleeps without one contain a wait for a CPU",
 		 (unsigned long long)perf->sleeps.n_lost_wakings);
-	return perf->sleeps.n_lost_wakings * TOLD_PART > perf->sleeps.n_wakings_ever;
+	return perf->sleeps.n_lost_wakings * NOTED_PART > perf->sleeps.n_wakings_ever;
 }
 
 static bool gave_up_wakings(const struct sf_perf *perf, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it "
+	snprintf(ret, NOTE_SIZE, "wakings were not recorded any more, since the machine's threads wake each other so often that it "
 		 "would have cost too much: sleeps contain a wait for a CPU (--max-cost allows more)");
 	return perf->sleeps.gave_up_wakings;
 }
 
 static bool paused_sleeps(const struct sf_perf *perf, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "for %.1f s the kernel was not asked for each sleep, since threads switched so often that it "
+	snprintf(ret, NOTE_SIZE, "for %.1f s sleeps were not recorded, since threads switched so often that it "
 		 "would have cost too much: sleeping threads were looked at (--max-cost allows more)", (double)perf->sleeps.paused_ns / 1e9);
 	return perf->sleeps.n_paused;
 }
@@ -116,7 +116,7 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 {
 	const uint64_t wanted = perf->sleeps.n_wanted_ever, sent = perf->sleeps.n_sent_ever;
 
-	if ((wanted - sent) * TOLD_PART <= wanted)
+	if ((wanted - sent) * NOTED_PART <= wanted)
 		return false;
 	snprintf(ret, NOTE_SIZE, "%.0f %% of the sleeps have samples, which stand for the others, too: more would cost too much "
 		 "(--max-cost allows more)", 100.0 * (double)sent / (double)wanted);

@@ -367,8 +367,8 @@ bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct 
 {
 	const struct sf_perf *perf = perf_of(capture);
 
-	return sf_perf_counting_tell(perf, sink, false, err) && sf_outside_run(capture, sink, sample_all, err) &&
-	       sf_perf_counting_tell(perf, sink, true, err) && sf_perf_notes(perf, sink, err);
+	return sf_perf_counting_report(perf, sink, false, err) && sf_outside_run(capture, sink, sample_all, err) &&
+	       sf_perf_counting_report(perf, sink, true, err) && sf_perf_notes(perf, sink, err);
 }
 
 /* Before a command is started for nothing. */

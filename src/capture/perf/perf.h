@@ -56,7 +56,7 @@ void sf_perf_examine(sf_finding_fn *report, void *arg);
 /* Whether this user may sample and look at all processes of the machine; else an error that says what is missing. */
 bool sf_perf_check_all(struct sf_error *err);
 
-/* Samples the sleeping threads that are due, but those of whose sleeps the kernel tells (sleeps.h). */
+/* Samples the sleeping threads that are due, but those whose sleeps are recorded (sleeps.h). */
 void sf_perf_look_at_due(struct sf_perf *perf, uint64_t now_ns);
 
 /* Says in the summary what the recording lacks. False: the sink has failed. */

@@ -29,7 +29,7 @@ struct sf_perf_left {
 
 struct sf_perf_signals {
 	struct sf_perf_events events;
-	struct sf_perf_left *left;     /* SF_PERF_LEFT_STACKS of them; NULL: the kernel does not tell */
+	struct sf_perf_left *left;     /* SF_PERF_LEFT_STACKS of them; NULL: the kernel has no such events */
 };
 
 /* Opens the events, disabled; `like`: those of the clock, with `all`. Where that fails there are none. */

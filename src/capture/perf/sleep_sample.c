@@ -7,7 +7,7 @@
 #include "capture/perf/perf.h"
 
 #define MAX_OVER_NS 100000000 /* that were passed over: the next sample stands for them, whichever it is */
-#define UNTOLD_NS 5000000     /* by which sleeps whose ends are not told may be longer than the counts say, as these are read later */
+#define UNRECORDED_NS 5000000     /* by which sleeps whose ends are not recorded may be longer than the counts say, as these are read later */
 
 void sf_perf_sleep_forget(struct sf_thread *thread)
 {
@@ -50,12 +50,12 @@ static bool measure(struct sf_thread *thread, uint64_t now_ns)
 }
 
 /*
- * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Where its end was not
- * told the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer than
- * that is cut.
+ * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Without a record of its
+ * end (has_end) the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer
+ * than that is cut.
  */
 static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
-			     bool told, uint64_t now_ns)
+			     bool has_end, uint64_t now_ns)
 {
 	uint64_t ns = new_ns + before_ns;
 	int64_t more_ns;
@@ -63,8 +63,8 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 	if (!measure(thread, now_ns))
 		thread->account.asleep_ns += (int64_t)new_ns;
 	thread->account.asleep_ns -= (int64_t)new_ns;
-	more_ns = -thread->account.asleep_ns - UNTOLD_NS;
-	if (!told && more_ns > 0) {
+	more_ns = -thread->account.asleep_ns - UNRECORDED_NS;
+	if (!has_end && more_ns > 0) {
 		const uint64_t cut_ns = (uint64_t)more_ns < ns ? (uint64_t)more_ns : ns;
 
 		thread->account.asleep_ns += (int64_t)cut_ns;
@@ -109,7 +109,7 @@ static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_n
 }
 
 /* The sleep of which new_ns are not put off yet. False: it has no sample. */
-static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool told, uint64_t now_ns)
+static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
 	const uint64_t ns = new_ns ? new_ns : thread->sleeps.short_ns, short_ns = new_ns ? 0 : thread->sleeps.short_ns;
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -125,7 +125,7 @@ static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns
 	if (wait.has_ended || !has_room(sleeps, ns, record.time_ns, &all))
 		return false;
 	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;
-	weight = take(perf, thread, new_ns, short_ns + over_ns, told, now_ns);
+	weight = take(perf, thread, new_ns, short_ns + over_ns, has_end, now_ns);
 	thread->sleeps.passed_ns -= over_ns;
 	thread->sleeps.short_ns -= short_ns;
 	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
@@ -134,7 +134,7 @@ static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns
 	return true;
 }
 
-static void tell_waker(struct sf_perf *perf, const struct sf_thread *thread)
+static void send_waker(struct sf_perf *perf, const struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
 
@@ -142,14 +142,14 @@ static void tell_waker(struct sf_perf *perf, const struct sf_thread *thread)
 }
 
 /* The sleep has a sample already, which stands for a part of it. */
-static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, bool told, uint64_t now_ns)
+static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
 	const uint64_t length_ns = end_ns - thread->sleep.start_ns, given_ns = thread->sleeps.sampled_ns - thread->sleep.before_ns;
 	struct sf_weight weight;
 
 	if (end_ns < thread->sleep.start_ns || length_ns <= given_ns)
 		return;
-	weight = take(perf, thread, length_ns - given_ns, 0, told, now_ns);
+	weight = take(perf, thread, length_ns - given_ns, 0, has_end, now_ns);
 	if (weight.wall_ns)
 		sf_relay_again(perf->base.relay, thread, end_ns, &weight);
 }
@@ -170,23 +170,23 @@ void sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uin
 }
 
 /* A sleep that is long enough. */
-static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool has_end,
 			uint64_t now_ns)
 {
-	if (send(perf, thread, length_ns, end_ns, told, now_ns))
-		tell_waker(perf, thread);
+	if (send(perf, thread, length_ns, end_ns, has_end, now_ns))
+		send_waker(perf, thread);
 	else
 		put_off(thread, &thread->sleeps.passed_ns, length_ns);
 }
 
-static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool told,
+static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool has_end,
 			 uint64_t now_ns)
 {
 	put_off(thread, &thread->sleeps.short_ns, length_ns);
 	if (thread->sleeps.short_ns < perf->sleeps.min_ns)
 		return;
-	if (send(perf, thread, 0, end_ns, told, now_ns)) {
-		tell_waker(perf, thread);
+	if (send(perf, thread, 0, end_ns, has_end, now_ns)) {
+		send_waker(perf, thread);
 	} else {
 		thread->sleeps.passed_ns += thread->sleeps.short_ns;
 		thread->sleeps.short_ns = 0;
@@ -196,16 +196,16 @@ static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_
 void sf_perf_sleep_finish(struct sf_perf *perf, struct sf_thread *thread, uint64_t time_ns, uint64_t now_ns)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const bool told = sleep->woken_ns && sleep->woken_ns <= time_ns;
-	const uint64_t end_ns = told ? sleep->woken_ns : time_ns, length_ns = end_ns - sleep->start_ns;
+	const bool has_end = sleep->woken_ns && sleep->woken_ns <= time_ns;
+	const uint64_t end_ns = has_end ? sleep->woken_ns : time_ns, length_ns = end_ns - sleep->start_ns;
 
 	if (sleep->has_sample) {
-		add_rest(perf, thread, end_ns, told, now_ns);
-		tell_waker(perf, thread);
+		add_rest(perf, thread, end_ns, has_end, now_ns);
+		send_waker(perf, thread);
 	} else if (length_ns >= perf->sleeps.min_ns) {
-		finish_long(perf, thread, length_ns, end_ns, told, now_ns);
+		finish_long(perf, thread, length_ns, end_ns, has_end, now_ns);
 	} else {
-		finish_short(perf, thread, length_ns, end_ns, told, now_ns);
+		finish_short(perf, thread, length_ns, end_ns, has_end, now_ns);
 	}
 	thread->sampled = false;
 	thread->look.state = SF_STATE_RUNNING;

@@ -42,7 +42,7 @@ static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *
 
 /*
  * A thread that goes to sleep, and of whose stack not enough is known, is looked at. While longer copies take the place
- * of shorter ones each switch is told twice: both stacks, and then both records of leaving.
+ * of shorter ones each switch is recorded twice: both stacks, and then both records of leaving.
  */
 static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
@@ -254,7 +254,7 @@ static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
 	return true;
 }
 
-/* Until the batch's begin, since all that was told is known of that time: a thread that was woken waits for a CPU. */
+/* Until the batch's begin, since all records until then have been read: a thread that was woken waits for a CPU. */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
 	if (!thread->sleeps.are_recorded)

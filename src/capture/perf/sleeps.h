@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sleeps of threads, as the kernel tells of them: a sample with the stack when a thread leaves its CPU, a record
- * when it leaves it or gets one, and, where the tracepoints sched_waking and sched_wakeup may be read, records of who
- * wakes it and of when it was ready to run.
+ * Recorded sleeps. The kernel gives a sample with the stack when a thread leaves its CPU, a record when it leaves it or
+ * gets one, and, where the tracepoints sched_waking and sched_wakeup may be read, records of the thread that wakes it and
+ * of the time at which it was ready to run.
  *
  * A sleep that lasts for `min_ns` has a sample of its own, with its exact length: from when the thread left its CPU
- * until it was ready to run. Where that is not told, until it was on a CPU again, but all sleeps together are no longer
+ * until it was ready to run. Without a record of that, until it was on a CPU again, but all sleeps together are no longer
  * than the kernel's counts leave room for. Of shorter sleeps, one for each `min_ns` of their sum has a sample, which
  * stands for that sum. A sleep that goes on at the end of a batch has its sample then, and its further time is added by
- * the looks at sleeping threads (capture/ptrace/). A thread of which nothing was told yet, since it has slept since
- * before the recording, or since a record was lost, is looked at as without all this.
+ * the looks at sleeping threads (capture/ptrace/). A thread without a record, since it has slept since before the
+ * recording, or since a record was lost, is looked at as without all this.
  *
  * Walking the stacks of sleeps may take half of the limit (--max-cost). Where more sleeps end than that allows for, a
- * part of them is passed over, the shorter the more likely, and the thread's next sample that might have been passed
- * over stands for them, too.
+ * part of them is passed over, the shorter the more likely. The thread's next sample that might have been passed over
+ * stands for them, too.
  *
  * Every switch is copied by the kernel, whatever its length will be. Where the copies would cost more than the limit
- * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile. All threads of the machine wake
- * others. Where that is so often that the records would cost more than half of the limit, it is not told any more.
+ * (--max-cost) allows, the events pause, and sleeping threads are looked at meanwhile. Records of wakings come for all
+ * threads of the machine. Where they would cost more than half of the limit, there are none any more.
  */
 #ifndef SF_CAPTURE_PERF_SLEEPS_H
 #define SF_CAPTURE_PERF_SLEEPS_H
@@ -39,12 +39,12 @@ struct sf_perf_kept_sleep {
 };
 
 struct sf_perf_sleeps {
-	bool     on;                /* the kernel tells of sleeps ... */
-	bool     has_wakings;       /* ... and of who wakes */
+	bool     on;                /* sleeps are recorded ... */
+	bool     has_wakings;       /* ... and wakings */
 	char     reason[160];       /* why not the one or the other; "": nothing is missing, sleeps were not asked for, or the events do not show the kernel */
 	uint64_t min_ns;
 	struct sf_perf_events switches, wakings;
-	uint16_t waking;            /* the number of sched_waking, in the context of who wakes; sched_wakeup follows when the thread is on a queue */
+	uint16_t waking;            /* the number of sched_waking, in the context of the waking thread; sched_wakeup follows when the woken one is on a queue */
 	int      woken_offset;      /* of the woken thread's id in the fields of both */
 	bool     knows_kernel;      /* the kernel's functions were read, if they may be */
 	struct sf_perf_waits waits; /* once knows_kernel */
@@ -62,7 +62,7 @@ struct sf_perf_sleeps {
 	uint32_t stack_wanted;      /* bytes that the copies should have had; 0: they had them */
 	uint64_t paused_until_ns;   /* 0: the events count */
 	int64_t  debt_ns;           /* of time in which the copies would have cost too much ... */
-	int64_t  wakings_debt_ns;   /* ... and the records of who wakes */
+	int64_t  wakings_debt_ns;   /* ... and the records of wakings */
 	bool     gave_up_wakings;   /* since there are too many on this machine */
 	uint64_t paid_ns;           /* when that was last counted */
 	bool     lost_some;         /* in this batch */
@@ -83,16 +83,16 @@ void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *re
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns);
 
 /*
- * Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its
- * sample then. False also where the kernel's copy was too short for a sleep that goes on.
+ * Whether this thread's sleeps are recorded, so that no look is needed. Adds the time of one that goes on to its sample
+ * then. False also where the kernel's copy was too short for a sleep that goes on.
  */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns);
 /* A look has found the thread asleep, and it has a sample of that. */
 void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread);
 
-/* Forgets the sleeps of which records were read: threads are looked at until more records come. */
+/* Drops the sleeps of which records were read: threads are looked at until more records come. */
 void sf_perf_sleeps_forget(struct sf_perf *perf);
-/* The same of one thread. The next look finds out what the thread does, and where it sleeps. */
+/* The same of one thread. The next look finds what the thread does, and where it sleeps. */
 void sf_perf_sleeps_forget_thread(struct sf_thread *thread);
 
 /* Pauses, or goes on, as the cost of the batch says. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the events that tell of sleeps, enlarges their copies, and pauses them where these would cost too much. */
+/* Opens the events that record sleeps, enlarges their copies, and pauses them where these would cost too much. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "capture/perf/sleep_sample.h"
 #include "os/tracepoints.h"
 
-#define SWITCH_COST_NS 8000     /* of a thread whose switch is told, and of reading that ... */
+#define SWITCH_COST_NS 8000     /* of a thread whose switch is recorded, and of reading the record ... */
 #define BYTES_PER_NS 6          /* ... and of the copy of its stack */
 #define WALK_COST_NS 25000      /* of walking and recording one sleep */
 #define WALK_PART 2             /* of the limit, one part of so many */

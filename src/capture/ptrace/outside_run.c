@@ -117,7 +117,7 @@ static void sample_until_over(void *arg)
 }
 
 /* Processes whose programs, or some of them, were 32-bit. */
-static bool tell_32_bit(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+static bool note_32_bit(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	const struct sf_watch *watch = &capture->watch;
 	char what[60] = "ran a 32-bit program", text[200];
@@ -131,7 +131,7 @@ static bool tell_32_bit(const struct sf_capture *capture, const struct sf_sink *
 	return sink->note(sink->arg, watch->first_32_bit, text, err);
 }
 
-static bool tell_without_files(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+static bool note_without_files(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	const unsigned n = capture->watch.most_without_files;
 	char text[240];
@@ -155,5 +155,5 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
 	fine = sf_hold_run(sample_until_over, &sampling, err) && sampling.fine;
 	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
-	return fine && tell_32_bit(capture, sink, err) && tell_without_files(capture, sink, err);
+	return fine && note_32_bit(capture, sink, err) && note_without_files(capture, sink, err);
 }

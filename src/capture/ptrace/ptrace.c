@@ -21,7 +21,7 @@
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 #define UNNOTICED_NS 500000         /* what a run of these may take in all */
-#define TELLING_S 0.5               /* sampled for less, how often that was is not told */
+#define NOTABLE_S 0.5               /* sampled for less, there is no note of how often that was */
 
 static bool check(int32_t pid, struct sf_error *err)
 {
@@ -63,7 +63,7 @@ static void ask_once(void *arg)
 	trial->result = sf_hold_request(trial->pid);
 }
 
-/* By asking: a seccomp filter refuses the call, and nothing in /proc tells. The end of the asking thread lets it go. */
+/* By a try: a seccomp filter refuses the call, and nothing in /proc shows that. The end of the trying thread lets it go. */
 static bool try_child(int32_t pid, struct sf_error *err)
 {
 	struct trial trial = { .pid = pid, .result = SF_HOLD_DENIED };
@@ -239,14 +239,14 @@ static void sample_until_over(struct sf_capture *capture)
  * Told where the limit put ticks off for a tenth of the time: on a busy machine these may be few, each for long. Or where
  * half of all are missing for want of a CPU.
  */
-static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
+static bool note_pace(const struct sf_capture *capture, const struct sf_sink *sink,
 		      struct sf_error *err)
 {
 	const struct sf_overhead_limit *limit = &capture->limit;
 	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)limit->n_ticks / seconds;
 	char text[300], why[160];
 
-	if (!sink->note || !capture->period_ns || !capture->held_any || seconds < TELLING_S)
+	if (!sink->note || !capture->period_ns || !capture->held_any || seconds < NOTABLE_S)
 		return true;
 	if (limit->late_ns > capture->sampled_ns / 10)
 		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (each "
@@ -265,7 +265,7 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 {
 	bool fine = sf_outside_run(capture, sink, sample_until_over, err);
 
-	fine = fine && tell_pace(capture, sink, err);
+	fine = fine && note_pace(capture, sink, err);
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
 		return sf_hold_explain(capture->refused_pid, capture->refused_tid, capture->refusal, err);
 	return fine;

@@ -154,7 +154,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 }
 
 /*
- * Of a sleep that the kernel tells of, or of an event. It is the last try, and says nothing of the copies of running
+ * Of a recorded sleep, or of an event. It is the last try, and says nothing of the copies of running
  * threads.
  */
 static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *record)

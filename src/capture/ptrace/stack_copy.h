@@ -3,7 +3,7 @@
  * Takes a still of a thread of another process into a buffer: registers and a copy of the stack. Held threads are held
  * for just that long. Sleeping threads are not touched at all.
  *
- * From the ask to the release the rules of frozen code hold: nothing here allocates or locks.
+ * From the request to the release the rules of frozen code hold: nothing here allocates or locks.
  */
 #ifndef SF_CAPTURE_PTRACE_STACK_COPY_H
 #define SF_CAPTURE_PTRACE_STACK_COPY_H
@@ -39,7 +39,7 @@ struct sf_stack_copy {
 	uint8_t  cause;          /* enum sf_cause */
 	bool     longest;        /* the engine cannot take a longer one */
 	bool     is_only;        /* of a moment that does not come again: no later copy takes its place */
-	bool     follows_leads;  /* the engine copies other stacks, too, where it is told of them */
+	bool     follows_leads;  /* the engine copies other stacks, too, by the thread's leads */
 	uint64_t args[6];
 	uint64_t time_ns;
 	uint64_t taken_ns;       /* when it was complete, or later: set by the caller */

@@ -26,7 +26,7 @@ void sf_watch_add_all(struct sf_watch *watch);
 /* Adds the descendants that are new. True when there are any. */
 bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns);
 
-/* Looks at each process, tells the relay of new programs, and ends the processes that are gone. */
+/* Looks at each process, passes new programs to the relay, and ends the processes that are gone. */
 void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns);
 
 /* Ends a process, its threads first. The last process takes its place. */

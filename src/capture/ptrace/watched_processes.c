@@ -153,7 +153,7 @@ bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns)
 }
 
 /* The process may end before the walking thread asks for its name. */
-static void tell_name(struct sf_watch *watch, struct sf_watched_process *process)
+static void send_name(struct sf_watch *watch, struct sf_watched_process *process)
 {
 	char name[SF_TASK_NAME];
 
@@ -181,7 +181,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		if (!process->is_refused)
 			sf_relay_process(watch->relay, process->pid, process->parent);
 		if (!process->is_refused && watch->options->all)
-			tell_name(watch, process);
+			send_name(watch, process);
 	}
 	process->program.n_threads = program.n_threads;
 	return true;
@@ -300,7 +300,7 @@ void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, c
 		return;
 	sf_relay_process(watch->relay, pid, parent);
 	if (watch->options->all)
-		tell_name(watch, process);
+		send_name(watch, process);
 	watch->next_list_ns = 0;
 }
 

@@ -201,9 +201,9 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 }
 
 /*
- * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own,
- * so what a thread did before a sample tells as much of what it did after it. Not of more than what its samples stand
- * for already.
+ * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments that do not
+ * depend on what the thread does: those before a moment show as much of the time after it as those that follow. The
+ * limit is the time for which the thread's samples stand already.
  */
 static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight *rest)
 {
@@ -241,8 +241,8 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
 }
 
-/* A sleep of which the kernel told lasts for as long as is known, where its end was not told. */
-static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
+/* A recorded sleep without a record of its end lasts for as long as is known. */
+static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
 	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns,
@@ -286,7 +286,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	 */
 	if (thread->sampled && !sf_thread_awake(thread))
 		sf_thread_sleep_until(thread, now_ns);
-	end_told_sleep(watch, thread);
+	end_recorded_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->account.cpu_ns += thread->account.beyond_ns;
 	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
