@@ -16,7 +16,7 @@
 bool sf_aside_begin(void);
 void sf_aside_end(void);
 
-/* The threads end for good, as none could be made after the call. `why`: for the user; NULL: the user is told nothing. */
+/* The threads end for good, as none could be made after the call. `why`: for the user; NULL: without a message. */
 void sf_aside_for_good(const char *why);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/error.h"
 
 /*
- * Does what a text of agent/options.h asks for, as if STILLFRAME= had said it, but for what this
+ * Does what a text of agent/options.h says, as if it were the value of STILLFRAME, but for what this
  * process starts. A profile that is under way already goes on.
  */
 bool sf_lifecycle_obey(const char *text, struct sf_error *err);

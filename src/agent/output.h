@@ -17,7 +17,7 @@ bool sf_output_name(const struct sf_agent_options *options, char ret[PATH_MAX],
 
 /*
  * Whether this process has written the stream at this path: its id stands there, with a time at
- * which the process lived. (The environment cannot tell: shells give their children their own.)
+ * which the process lived. (The environment does not show it: shells give their children their own.)
  */
 bool sf_output_is_own(const char *path);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large memory straight from the kernel. malloc keeps what was freed: in the arena of whatever thread asked for it, and
+ * Large memory straight from the kernel. malloc keeps what was freed: in the arena of the thread that allocated it, and
  * once a large piece was freed it takes later ones of that size from arenas, too (glibc: M_MMAP_THRESHOLD). Inside a
  * program, where each profile has new threads, that memory would be the program's for good. Not signal-safe.
  */

@@ -4,7 +4,7 @@
  * Each kind of content has a folder of its own, whose name has the number of its format.
  *
  * A file is used only if it belongs to this user and no other user can write to it. Any other file is a miss and not an
- * error. The content may be damaged all the same: whoever reads a file checks it.
+ * error. The content may be damaged all the same: a caller that reads a file checks it.
  */
 #ifndef SF_BASE_CACHE_FOLDER_H
 #define SF_BASE_CACHE_FOLDER_H
@@ -29,7 +29,7 @@ int sf_cache_folder_open(const char *name);
 /* The descriptor of a file, and its size; the file counts as used now. -1: not there, or not to be trusted. */
 int sf_cache_file_open(int folder, const char *name, size_t *size_ret);
 
-/* Writes the pieces as one file: all of it or nothing, whoever else does the same. False: it is not there. */
+/* Writes the pieces as one file: all of it or nothing, also if another process does the same. False: it is not there. */
 bool sf_cache_file_put(int folder, const char *name, const struct iovec *pieces, size_t n);
 
 /* Removes the files used least recently until the rest has at most `limit` bytes. */

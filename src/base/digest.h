@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A digest of bytes for which nobody can make up other bytes: BLAKE2b with 32 bytes of result and no key (RFC 7693).
+ * A digest of bytes. Other bytes with the same digest cannot be made: BLAKE2b with 32 bytes of result and no key (RFC 7693).
  * Nothing else is linked for it, because the agent needs libc only.
  *
  * Signal-safe. A struct sf_digest belongs to its caller and needs no freeing.

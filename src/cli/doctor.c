@@ -64,14 +64,14 @@ static void check_proc(const struct sf_output *output)
 	bool placed;
 
 	if (!sf_task_open(tried, tried, &task)) {
-		print_finding(output, false, "/proc tells how long threads ran",
+		print_finding(output, false, "/proc shows how long threads ran",
 			      "/proc/PID/task/TID/schedstat cannot be opened, for which the kernel needs CONFIG_SCHED_INFO.");
 		return;
 	}
-	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
+	print_finding(output, sf_task_run(&task, &task_run), "/proc shows how long threads ran", "");
 	placed = task.look_fd >= 0 && sf_task_look(&task, &look);
 	if (placed || tried == getpid())
-		print_finding(output, placed, "/proc tells where threads sleep",
+		print_finding(output, placed, "/proc shows where threads sleep",
 			      "/proc/PID/task/TID/syscall cannot be read, for which the kernel needs CONFIG_HAVE_ARCH_TRACEHOOK: "
 			      "blocked threads have no stack.");
 	sf_task_close(&task);

@@ -37,7 +37,7 @@ struct sf_pointers {
 bool sf_pointer_read(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
 		     uint64_t *ret);
 
-/* A section's bytes, from a file that nobody vouches for. */
+/* A section's bytes, from a file that is not trusted. */
 struct sf_cfi {
 	const uint8_t *bytes;
 	size_t size;

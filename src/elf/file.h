@@ -6,7 +6,7 @@
  * This layer reads ELF files and finds their debug data. Unwind tables (src/unwind) and names (src/symbols) are
  * made from what it finds.
  *
- * libelf reads with pread, not with mmap, unless sf_elf_map says so: a file that somebody truncates
+ * libelf reads with pread, not with mmap, unless sf_elf_map says so: a file that is truncated
  * meanwhile must not end stillframe with SIGBUS. Only regular files are read: nothing here waits for a fifo or a device.
  */
 #ifndef SF_ELF_FILE_H

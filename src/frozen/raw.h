@@ -41,7 +41,7 @@ struct sf_raw_vdso {
 
 extern struct sf_raw_vdso sf_raw_vdso;
 
-bool sf_raw_cpu(uint32_t *ret);       /* that the calling thread is on, by now perhaps on another; false: it is not told */
+bool sf_raw_cpu(uint32_t *ret);       /* that the calling thread is on, by now perhaps on another; false: unknown */
 uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t sf_raw_process_cpu_ns(void); /* CPU time of all threads of the process */
@@ -49,7 +49,7 @@ uint64_t sf_raw_process_cpu_ns(void); /* CPU time of all threads of the process 
 /*
  * How long this thread of the process was ready without a CPU, in all, from
  * /proc/self/task/TID/schedstat: some 2 us. Takes a descriptor of the calling thread's table
- * meanwhile. False: gone, or the kernel or the file system does not tell.
+ * meanwhile. False: gone, or the kernel or the file system does not show it.
  */
 bool sf_raw_wait_ns(int32_t tid, uint64_t *ret);
 

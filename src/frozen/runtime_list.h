@@ -103,7 +103,7 @@ enum sf_runtime_slot {
 #define SF_AWAITERS SF_CORECLR_AWAITERS_OPTION
 #define SF_AWAITERS_HELP SF_CORECLR_AWAITERS_HELP
 
-/* Of an agent that a runtime loads: which signal it takes, and what the user is told. */
+/* Of an agent that a runtime loads: which signal it takes, and the messages for the user. */
 #define SF_LOADED_SIGNAL_HELP "loaded by a Java virtual machine or by .NET, a real-time one first"
 #define SF_LOADED_NOTE "the agent was loaded into the program by its runtime, and stays in it, quiet, until the program ends"
 

@@ -52,7 +52,7 @@ enum sf_still_flags {
 	SF_STILL_UNHELD = 2,    /* a thread that was not held: its switch count proves that it did not run while it was read */
 	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
 	SF_STILL_IN_EXEC = 8,   /* in the kernel, after the thread began to run another program: the registers may be of the one before */
-	SF_STILL_OPEN = 16,     /* a sleep whose begin is known: more of its time follows, until its end is told */
+	SF_STILL_OPEN = 16,     /* a sleep whose begin is known: more of its time follows, until its end is recorded */
 };
 
 struct sf_still {

@@ -142,7 +142,7 @@ struct sf_runtime_driver {
 	 * The asynchronous functions that await one of the trace, and those that await them, innermost first: frames
 	 * with keys for `place`. They are not on the thread's stack; in a trace they belong in front of frame
 	 * `*at_ret`. Objects are read as for `thread_name`, so a result counts if a second reading has the same. 0:
-	 * there are none, or they cannot be told. May be NULL.
+	 * there are none, or they cannot be found. May be NULL.
 	 */
 	uint32_t (*awaiters)(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
 			     uint32_t capacity, uint32_t *at_ret);

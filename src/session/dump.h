@@ -34,7 +34,7 @@ struct sf_dump_thread {
 	uint8_t  end;           /* enum sf_end */
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */
-	const char *purpose;    /* of its wait, as its runtime says it: "waits for a task"; NULL: unknown */
+	const char *purpose;    /* of its wait, in the words of its runtime: "waits for a task"; NULL: unknown */
 	struct sf_lock_wait lock;        /* what it waits for that another thread has */
 	size_t   owner;         /* that thread's place in sf_dump.threads, from 1; 0: not known */
 	SF_VEC(struct sf_frame) trace;          /* as walked */

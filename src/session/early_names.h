@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up names while a recording goes on, so that little is left for its end, when somebody waits. A thread does it
+ * Looks up names while a recording goes on, so that little is left for its end, when the user waits. A thread does it
  * in rounds. Each round waits until four times as much has been recorded as before the last one, since a file is opened
  * anew in each; where the end is known, there is one just before it. All rounds together use at most a part of the CPU
  * time that names may take.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of the kernel's functions for a recording. Reading them the first time takes a tenth of a second of CPU
- * time. A thread does it while the recording goes on, since at its end somebody waits.
+ * time. A thread does it while the recording goes on, since at its end the user waits.
  */
 #ifndef SF_SESSION_KERNEL_NAMES_H
 #define SF_SESSION_KERNEL_NAMES_H

@@ -28,7 +28,7 @@ struct sf_recorded_thread {
 	bool named_later;                      /* it could not be read yet (runtime.h) */
 	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */
-	uint64_t named_ns;                  /* when that was last asked for */
+	uint64_t named_ns;                  /* when that was last read */
 	struct sf_stack_suffix suffix;   /* of this program that its process ran */
 	uint32_t program;
 };
@@ -50,7 +50,7 @@ void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns
 bool sf_recorded_thread_flush(struct sf_recorded_thread *thread, struct sf_recording *recording,
 			  struct sf_error *err);
 
-/* The name that a runtime has for it, where there is one; asked for once a second. */
+/* The name that a runtime has for it, where there is one; read once a second. */
 bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 

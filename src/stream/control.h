@@ -7,7 +7,7 @@
  *   agent -> stillframe   READY + outbox    a memfd: frozen/output/outbox.h; sampling has begun
  *                         REFUSED text      why not, for people; the channel is closed
  *   stillframe -> agent   STOP
- *   agent -> stillframe   DONE text         all records are in the outbox, END last; why, if nobody asked, or ""
+ *   agent -> stillframe   DONE text         all records are in the outbox, END last; the reason if it was not requested, or ""
  *
  * The end of the channel is a STOP, too. Messages from the other end are hostile: sizes are checked here.
  */

@@ -159,7 +159,7 @@ static bool find_start(struct sf_address_names *names, const struct sf_elf *imag
 		.asked = names->asked, .n_asked = names->n_asked,
 	};
 
-	names->by_asked = true;
+	names->by_wanted = true;
 	return sf_code_starts_find(&names->starts, image, &known, address, ret);
 }
 

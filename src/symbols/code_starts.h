@@ -21,7 +21,7 @@ struct sf_code_starts {
 };
 
 /*
- * Evidence for starts: functions with symbols, those with call frame information, and all addresses that are asked for. Such
+ * Evidence for starts: functions with symbols, those with call frame information, and all addresses that are looked up. Such
  * an address may be of a frame that called: then the call that ends there shows a start.
  */
 struct sf_known_code {

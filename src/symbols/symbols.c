@@ -194,7 +194,7 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 {
 	struct sf_location *outermost = &locations[n - 1];
 
-	symbols->address_names.by_asked = false;
+	symbols->address_names.by_wanted = false;
 	if (!*outermost->function && !name_by_address(symbols, query->address, outermost))
 		return false;
 	if (!is_known(locations, n))
@@ -349,7 +349,7 @@ bool sf_symbols_digest(const struct sf_symbols *symbols, uint8_t ret[SF_DIGEST_S
 
 bool sf_symbols_depends_on_more(const struct sf_symbols *symbols)
 {
-	return symbols->split || symbols->address_names.by_asked || !symbols->budget.left;
+	return symbols->split || symbols->address_names.by_wanted || !symbols->budget.left;
 }
 
 /* The sections that ILC puts managed code into. */

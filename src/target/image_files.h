@@ -24,10 +24,10 @@ struct sf_image_files {
  */
 void sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping);
 
-/* A file as somebody else saw it mapped: an agent inside a process, or a stream that was written once. */
+/* A file by the record of a mapping: from an agent inside a process, or from a stream that was written earlier. */
 struct sf_image_seen {
 	const char *path;        /* as in /proc/PID/maps, " (deleted)" and all */
-	uint64_t inode, device;  /* of the file, as maps tell them; 0: none */
+	uint64_t inode, device;  /* of the file, as in the list of mappings; 0: none */
 	const uint8_t *build_id;
 	size_t build_id_size;    /* 0: none */
 };

@@ -68,7 +68,7 @@ bool sf_agent_clock_perf_lives(const struct sf_thread_entry *entry);
 bool sf_agent_clock_lives(struct sf_thread_entry *entry);
 
 /*
- * The kind to use: the one asked for (1 + its place), or with 0 the cheapest that works and leaves
+ * The kind to use: the configured one (1 + its place), or with 0 the cheapest that works and leaves
  * room for the target.
  */
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);

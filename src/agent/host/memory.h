@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory that handlers use: slots, workspaces, the outbox. It is made at the first start and
- * never given back, as nobody can know when the last late handler has left; the next start uses it
+ * never given back, as nothing shows when the last late handler has left; the next start uses it
  * again.
  */
 #ifndef SF_AGENT_HOST_MEMORY_H
@@ -16,7 +16,7 @@ bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error
  * in time.
  */
 bool sf_agent_wait_for_slots(void);
-/* In a forked child nobody stands. */
+/* In a forked child no thread is in a handler. */
 void sf_agent_empty_slots(void);
 
 /*

@@ -27,7 +27,7 @@ bool sf_jvm_walk_measure(struct sf_jni *jni, void *thread);
 /* The JavaThread of the calling thread, which has this environment; 0: not measured yet. */
 uint64_t sf_jvm_walk_thread(const struct sf_jni *jni);
 
-/* From now on handlers ask; and no longer, which waits for those that do. */
+/* From now on handlers call AsyncGetCallTrace; or no longer: then this waits for the calls that go on. */
 void sf_jvm_walk_on(void);
 void sf_jvm_walk_off(void);
 

@@ -49,7 +49,7 @@ struct sf_own_place {
 	uint64_t sp, pc;     /* 0: nowhere (a zombie) */
 };
 
-/* False: gone, or not told (no /proc/.../syscall in this kernel, or a policy against it). */
+/* False: gone, or not readable (no /proc/.../syscall in this kernel, or a policy against it). */
 bool sf_own_place(int32_t tid, struct sf_own_place *ret);
 
 #endif

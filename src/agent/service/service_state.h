@@ -22,7 +22,7 @@
 #include "target/process.h"
 #include "unwind/cache.h"
 
-/* A code map that was replaced: freed when nobody can be using it. */
+/* A code map that was replaced: freed when no thread can be using it. */
 struct sf_kept_map {
 	struct sf_code_map *map;
 	uint64_t n_quiet;         /* agent->n_quiet when it was replaced */
@@ -80,7 +80,7 @@ struct sf_service {
 	struct sf_process process;
 	SF_VEC(struct sf_kept_map) retired;
 	SF_VEC(struct sf_kept_miss) missing;
-	uint32_t n_told;          /* images up to this number were told */
+	uint32_t n_told;          /* images up to this number have their records */
 	uint64_t missing_tried_ns;
 	uint64_t renew_pause_ns;  /* until the map is read again, ... */
 	uint64_t stale_pause_ns;  /* ... and where unknown code was met */
@@ -123,7 +123,7 @@ void sf_runtime_publisher_refresh(struct sf_service *service, bool unknown_code)
  * the next should not wait long.
  */
 bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns);
-/* Tells what is still to be told. Nothing walks any more. */
+/* Writes all records that are not written yet. No thread walks any more. */
 void sf_runtime_publisher_end(struct sf_service *service);
 void sf_runtime_publisher_deinit(struct sf_service *service);
 
@@ -138,7 +138,7 @@ void sf_runtime_threads_look(struct sf_service *service, uint64_t now_ns);
 
 /* --- stream_writer.c --- */
 
-/* path NULL: somebody else reads the outbox. */
+/* path NULL: stillframe reads the outbox. */
 bool sf_stream_writer_init(struct sf_service *service, const char *path, struct sf_error *err);
 void sf_stream_writer_deinit(struct sf_service *service);
 /* From the outbox into the file, to the disk's cache; how many bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels: each different pair of key and value has a number, told to the outbox once, before a sample carries it. Not for the
+ * Labels: each different pair of key and value has a number, which has a record in the outbox before a sample carries it. Not for the
  * sampler, which must not wait for their lock.
  */
 #ifndef SF_AGENT_THREADS_LABELS_H
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "frozen/signal/thread_table.h"
 
-/* A stream begins, in which no label has been told: tells those that threads have now. */
+/* A stream begins, which has no labels yet: writes the records of those that threads have now. */
 void sf_agent_labels_begin(void);
 
 /* Samples of this entry's thread carry it from now on. False: too long, or too many of them; then they carry none. */

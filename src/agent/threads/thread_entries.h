@@ -32,7 +32,7 @@ void sf_agent_each_entry(void (*fn)(struct sf_thread_entry *entry, int32_t tid))
 /* As sf_thread_table_claim, for a thread of this process. */
 struct sf_thread_entry *sf_agent_claim_entry(struct sf_thread_entry *entries, int32_t tid, bool *new_ret);
 
-/* The calling thread's: claimed if it has none, and watched by nobody yet. NULL: no room. */
+/* The calling thread's: claimed if it has none, and not watched yet. NULL: no room. */
 struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err);
 /* The calling thread's, if it has one. */
 struct sf_thread_entry *sf_agent_find_own_entry(void);
@@ -45,7 +45,7 @@ void sf_agent_entry_done(const struct sf_thread_entry *entry, _Atomic uint32_t *
 
 /* Something is to be looked at: the sampler scans at its next turn. Any thread; posts its wake-up. */
 void sf_agent_threads_hurry(void);
-/* Whether somebody called that since the last call of this. */
+/* Whether that was called since the last call of this. */
 bool sf_agent_threads_hurried(void);
 
 /*

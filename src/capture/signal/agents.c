@@ -35,7 +35,7 @@ static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error
 	return fine;
 }
 
-bool sf_signal_tell(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err)
+bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err)
 {
 	const struct sf_sink *sink = capture->sink;
 
@@ -53,10 +53,10 @@ static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, str
 		return end_earlier(capture, pid, err) &&
 		       sf_signal_agent_add(capture, channel, pid, now_ns, err);
 	close(channel);
-	if (!known || capture->told_crowd)
+	if (!known || capture->noted_crowd)
 		return true;
-	capture->told_crowd = true;
-	return sf_signal_tell(capture, pid,
+	capture->noted_crowd = true;
+	return sf_signal_note(capture, pid,
 			      "more than 1,024 processes ran at once: some of them are not sampled", err);
 }
 

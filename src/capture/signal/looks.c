@@ -20,11 +20,11 @@ static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, stru
 	}
 	if (!capture->alone_ns)
 		capture->alone_ns = now_ns;
-	if (!capture->any_sampled || capture->told_alone ||
+	if (!capture->any_sampled || capture->noted_alone ||
 	    now_ns - capture->alone_ns < SF_SIGNAL_CALL_NS)
 		return true;
-	capture->told_alone = true;
-	return sf_signal_tell(capture, capture->options.pid,
+	capture->noted_alone = true;
+	return sf_signal_note(capture, capture->options.pid,
 			      "the process runs on without an agent in it, and is sampled no longer: after "
 			      "an exec of a program into which it cannot come, for example", err);
 }

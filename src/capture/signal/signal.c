@@ -298,7 +298,7 @@ static int load_and_call(struct sf_capture *capture, int32_t pid, const struct s
 	if (!sf_signal_library(library, sizeof(library), err) ||
 	    !loader->load(pid, library, "listen", err))
 		return -1;
-	if (!sf_signal_tell(capture, pid, SF_LOADED_NOTE, err))
+	if (!sf_signal_note(capture, pid, SF_LOADED_NOTE, err))
 		return -1;
 	return call(pid, err);
 }
@@ -336,8 +336,8 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 		return false;
 	if (!capture->any_sampled || (capture->left_alone && !capture->any_ticks))
 		return sf_signal_why(capture, err);
-	return !capture->left_alone || capture->told_alone || capture->options.n_more ||
-	       sf_signal_tell(capture, capture->options.pid, "the process ran on without an agent in it, and was sampled no "
+	return !capture->left_alone || capture->noted_alone || capture->options.n_more ||
+	       sf_signal_note(capture, capture->options.pid, "the process ran on without an agent in it, and was sampled no "
 			      "longer: after an exec of a program into which it cannot come, for example", err);
 }
 

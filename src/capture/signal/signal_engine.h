@@ -27,9 +27,9 @@
 #include "stream/control.h"
 
 enum sf_signal_state {
-	SF_SIGNAL_CALLED,    /* it was told to start */
+	SF_SIGNAL_CALLED,    /* it has been called to start */
 	SF_SIGNAL_SAMPLING,
-	SF_SIGNAL_STOPPING,  /* it was told to stop, and has still to say that it is done */
+	SF_SIGNAL_STOPPING,  /* it has been called to stop, and has not confirmed it yet */
 	SF_SIGNAL_OVER,
 };
 
@@ -58,7 +58,7 @@ struct sf_signal_away {
 struct sf_capture {
 	struct sf_capture_options options;
 	const struct sf_sink *sink;      /* while it runs */
-	int listener;                    /* -1: nobody is expected to call */
+	int listener;                    /* -1: no agent is expected to connect */
 	char path[SF_CHANNEL_PATH];      /* the listener's */
 	char start[SF_CONTROL_TEXT];     /* the text of START */
 	char library[4096];              /* what a child is to load, ... */
@@ -71,11 +71,11 @@ struct sf_capture {
 	uint64_t start_ns;               /* when the first agent began to sample; before that when it was called */
 	uint64_t idle_ns, lives_ns;      /* the last look of these kinds */
 	uint64_t alone_ns;               /* since when no process that was chosen has an agent; 0: one has */
-	bool any_sampled, any_ticks, told_alone, told_crowd;
+	bool any_sampled, any_ticks, noted_alone, noted_crowd;
 	bool left_alone;                 /* a process that was chosen ran on without an agent */
 	SF_VEC(struct sf_signal_away) away;
 	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
-	bool knocked;                    /* somebody may be calling */
+	bool knocked;                    /* an agent may be connecting */
 	bool crowded;                    /* an outbox had little room left at the last look */
 	char refusal[256];               /* why the agent of a process that was chosen did not begin */
 	int32_t refused_pid;             /* ... and whose agent that is */
@@ -109,7 +109,7 @@ void sf_signal_look_for_away(struct sf_capture *capture, uint64_t now_ns);
 /* Whether a process that was chosen has an agent. */
 bool sf_signal_first_is_there(const struct sf_capture *capture);
 /* A note for the user, about this process. */
-bool sf_signal_tell(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err);
+bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err);
 
 /* --- agent.c. `err` of all: only what ends the recording; an agent's own fault ends the agent. --- */
 

@@ -32,7 +32,7 @@ bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t 
 	return true;
 }
 
-bool sf_feed_tell_limits(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
+bool sf_feed_note_limits(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
 {
 	struct sf_feeds *feeds = feed->feeds;
 
@@ -117,12 +117,12 @@ bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct s
 bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
 		  struct sf_error *err)
 {
-	uint64_t n = total > feed->told_lost ? total - feed->told_lost : 0;
+	uint64_t n = total > feed->noted_lost ? total - feed->noted_lost : 0;
 	struct sf_weight weight;
 
 	if (!n)
 		return true;
-	feed->told_lost = total;
+	feed->noted_lost = total;
 	return sf_feed_weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
 	       sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
 }

@@ -11,11 +11,11 @@
 /* Nanoseconds of all samples, or the amount of all events: the first are more than 146 years. A feed with more is refused. */
 #define SF_FEED_MAX_SUM (UINT64_C(1) << 62)
 
-/* Takes room for `n` more; false: there is none, and sf_feed_tell_limits() says so. */
+/* Takes room for `n` more; false: there is none, and sf_feed_note_limits() makes a note of it. */
 bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n);
 
 /* The sink gets a note for each limit that has been reached since the last call. */
-bool sf_feed_tell_limits(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
+bool sf_feed_note_limits(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
 
 /* Another program has the process now, or another process speaks: ends its threads, and its numbers start anew. */
 bool sf_feed_start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);

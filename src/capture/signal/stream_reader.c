@@ -268,5 +268,5 @@ bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 	if (record->type >= SF_STREAM_N_TYPES || !feeders[record->type])
 		return true;
 	return feeders[record->type](feed, sink, record, err) &&
-	       sf_feed_tell_limits(feed, sink, err);
+	       sf_feed_note_limits(feed, sink, err);
 }

@@ -61,7 +61,7 @@ struct sf_feed {
 	SF_VEC(struct sf_feed_label) labels;
 	struct sf_intern *event_labels;          /* those that events carry, key and value; NULL: none yet */
 	SF_VEC(struct sf_frame) frames;          /* of the sample at hand */
-	uint64_t told_lost;       /* records of which the sink knows that they were lost */
+	uint64_t noted_lost;      /* lost records that the sink has as losses */
 	uint64_t cpu_ns, wall_ns, ticks, amount; /* of all samples and losses so far */
 
 	/* For the caller. */
@@ -72,7 +72,7 @@ struct sf_feed {
 
 /*
  * `pid` is the process's if the caller knows it better than the process itself (the socket's
- * peer); 0: its PROCESS record tells.
+ * peer); 0: its PROCESS record has it.
  */
 bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, struct sf_error *err);
 void sf_feed_deinit(struct sf_feed *feed);

@@ -41,7 +41,7 @@ void sf_event_meter_init(struct sf_event_meter *meter, uint64_t each, uint64_t p
 
 /*
  * Around an occurrence, by its thread. False: the count is off, and sf_event_end is not called. After the switch is set
- * to off, and once nobody is inside, the count stands still. Signal-safe.
+ * to off, and once no thread is inside, the count does not change. Signal-safe.
  */
 bool sf_event_begin(struct sf_event_meter *meter);
 void sf_event_end(struct sf_event_meter *meter);

@@ -10,7 +10,7 @@
  * A table is one flat block, position independent, the same in memory and in the disk cache.
  * It may come from a hostile file: a reader of rows trusts only
  * what sf_table_init checked, and checks each number that it takes from the block.
- * Built by src/unwind, used by the walker, changed by nobody.
+ * Built by src/unwind, used by the walker, never changed.
  */
 #ifndef SF_FROZEN_UNWIND_TABLE_H
 #define SF_FROZEN_UNWIND_TABLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbols by which libjvm tells its structure to debugging tools (HotSpot:
+ * The symbols by which libjvm describes its structure for debugging tools (HotSpot:
  * runtime/vmStructs.hpp). Each is a variable: the tables' are pointers, the others 64-bit numbers
  * that are set when the library is loaded; so they are read from the process, not from the file.
  */

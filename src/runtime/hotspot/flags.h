@@ -10,7 +10,7 @@ struct sf_java_flag {
 	uint64_t name;           /* the address of its name */
 	uint64_t address;        /* of its value, a byte */
 	uint8_t  value;
-	bool     is_default;     /* nobody has set it; false also where that cannot be told */
+	bool     is_default;     /* it was not set; false also where that is not known */
 };
 
 /* False: the virtual machine has no flag of this name, or it cannot be read. */

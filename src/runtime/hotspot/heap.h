@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Java objects: their classes, their fields, and the references from one to another. A collector may move objects at
- * any time, so what was read must be checked by whoever reads it. Hostile input.
+ * any time, so each caller must check what it reads. Hostile input.
  */
 #ifndef SF_RUNTIME_HOTSPOT_HEAP_H
 #define SF_RUNTIME_HOTSPOT_HEAP_H

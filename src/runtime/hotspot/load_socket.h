@@ -9,8 +9,8 @@
 #include "runtime/hotspot/load_target.h"
 
 /*
- * A connection to the machine itself (its pid is checked), which is asked to listen if it does not;
- * -1. The caller closes. At most 10 s, and 5 more where nobody takes it up.
+ * A connection to the machine itself (its pid is checked), which is made to listen if it does not;
+ * -1. The caller closes. At most 10 s, and 5 more where it does not accept the connection.
  */
 int sf_jvm_load_connect(const struct sf_load_target *target, struct sf_error *err);
 

@@ -10,7 +10,7 @@
 
 struct sf_java_method {
 	char name[1024];       /* "java.util.HashMap.put(Object, Object)" */
-	char linkage[1024];    /* with the descriptor: tells overloads apart */
+	char linkage[1024];    /* with the descriptor: different for each overload */
 	char file[512];        /* "java/util/HashMap.java", or "" */
 	uint64_t constant;     /* its ConstMethod: changes when the Method is another one */
 };

@@ -34,7 +34,7 @@ void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reade
 
 /*
  * The piece of code that a compiled frame is in, or a wrapper's. False when it has been thrown away, and something else put
- * there, since the frame was walked: its compile id tells.
+ * there, since the frame was walked: the compile id shows that.
  */
 bool sf_java_compiled(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		      const struct sf_frame *frame, struct sf_blob *ret);

@@ -9,13 +9,13 @@
 #include "runtime/load/target.h"
 
 /*
- * The file itself, O_PATH, not where a link may lead; -1 and errno, EPERM where it is somebody else's.
+ * The file itself, O_PATH, not where a link may lead; -1 and errno, EPERM where it belongs to another user.
  */
 int sf_load_socket_file(const struct sf_load_target *target, int folder, const char *name);
 
 /*
- * A connection to the target itself; -1 and errno: nobody listens there (ENOENT, ECONNREFUSED), it is somebody else's
- * (EPERM), or nobody has taken up the connection in 5 s (EAGAIN).
+ * A connection to the target itself; -1 and errno: no process listens there (ENOENT, ECONNREFUSED), it belongs to another user
+ * (EPERM), or the connection was not accepted in 5 s (EAGAIN).
  */
 int sf_load_socket_connect(const struct sf_load_target *target, int folder, const char *name);
 
