@@ -226,6 +226,16 @@ uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code)
 	return start;
 }
 
+void fake_mark(struct fake_jvm *jvm, uint64_t code, unsigned handler, unsigned kept)
+{
+	const uint64_t blob = code - HEADER;
+
+	set(jvm, blob, "CompiledMethod", "_deopt_handler_begin", code + handler);
+	set(jvm, blob, "nmethod", "_deopt_handler_begin", code + handler);
+	set(jvm, blob, "nmethod", "_deopt_handler_offset", HEADER + handler);
+	set(jvm, blob, "nmethod", "_orig_pc_offset", kept);
+}
+
 static void set_space(struct fake_jvm *jvm, uint64_t heap, const char *name, uint64_t low, uint64_t high)
 {
 	uint64_t space = heap + find_field(jvm, "CodeHeap", name)->offset;

@@ -70,4 +70,7 @@ struct fake_code {
 };
 uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code);
 
+/* A method's code that can be deoptimized: where its handler is in it, and from sp, what a frame keeps of its return address. */
+void fake_mark(struct fake_jvm *jvm, uint64_t code, unsigned handler, unsigned kept);
+
 #endif

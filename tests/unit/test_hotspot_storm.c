@@ -394,7 +394,22 @@ static void test_unpacking(void **state)
 	}
 }
 
-/* The compiled method's frame is still there. */
+/* The compiled method's frame is still there. The record says that it stands at `pc`. */
+static void walk_compiled(struct fake_jvm *jvm, const struct unpacked *unpacked, uint64_t pc, uint64_t end)
+{
+	const uint64_t array = make_array(jvm, unpacked, end);
+
+	put(jvm, array + field(jvm, SF_HS_VFRAMES_ORIGINAL) + 8, pc);
+	walk_unpacked(jvm, unpacked, 0, array);
+}
+
+static void assert_compiled(const struct fake_jvm *jvm, uint64_t pc)
+{
+	assert_caller(jvm, 3);
+	assert_int_equal(jvm->frames[2].pc, pc);
+}
+
+/* By a record that ends in the same place, but is of another deoptimization, nothing is told. */
 static void test_unpacking_begins(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -404,11 +419,33 @@ static void test_unpacking_begins(void **state)
 	put(jvm, unpacked.top - 8, code + 48);
 	put(jvm, end - 16, TOP);
 	put(jvm, end - 8, jvm->interpreter);
-	walk_unpacked(jvm, &unpacked, make_array(jvm, &unpacked, end), 0);
+	walk_compiled(jvm, &unpacked, code + 48, end);
 	assert_unpacked(jvm, unpacked.inner, unpacked.outer);
-	walk_unpacked(jvm, &unpacked, make_array(jvm, &unpacked, end + 8), 0);
-	assert_caller(jvm, 3);
-	assert_int_equal(jvm->frames[2].pc, code + 48);
+	walk_compiled(jvm, &unpacked, code + 48, end + 8);
+	assert_compiled(jvm, code + 48);
+	walk_compiled(jvm, &unpacked, code + 64, end); /* of another place in the method */
+	assert_compiled(jvm, code + 48);
+	put(jvm, end - 8, jvm->interpreter + 4);       /* another caller is there by now */
+	walk_compiled(jvm, &unpacked, code + 48, end);
+	assert_compiled(jvm, code + 48);
+}
+
+/* Its return address was replaced, the real one is kept in the frame. */
+static void test_unpacking_of_a_marked_frame(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const struct unpacked unpacked = make_unpacked(jvm, "DeoptimizationBlob");
+	const uint64_t code = make_compiled(jvm, 4), end = unpacked.top + 32;
+
+	fake_mark(jvm, code, 100, 8);
+	put(jvm, unpacked.top - 8, code + 100);
+	put(jvm, unpacked.top + 8, code + 48);
+	put(jvm, end - 16, TOP);
+	put(jvm, end - 8, jvm->interpreter);
+	walk_compiled(jvm, &unpacked, code + 48, end);
+	assert_unpacked(jvm, unpacked.inner, unpacked.outer);
+	walk_compiled(jvm, &unpacked, code + 64, end);
+	assert_compiled(jvm, code + 48);
 }
 
 int main(void)
@@ -422,6 +459,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_method_handle, make, destroy),
 		cmocka_unit_test_setup_teardown(test_unpacking, make, destroy),
 		cmocka_unit_test_setup_teardown(test_unpacking_begins, make, destroy),
+		cmocka_unit_test_setup_teardown(test_unpacking_of_a_marked_frame, make, destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

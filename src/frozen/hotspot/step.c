@@ -40,11 +40,21 @@ static enum sf_step step_entry(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
+uint64_t sf_hotspot_real_pc(const struct sf_hotspot_step *step, const struct sf_blob *blob, uint64_t pc,
+			    uint64_t sp)
+{
+	uint64_t real;
+
+	return blob->orig_pc > 0 && blob->orig_pc < SF_HOTSPOT_MAX_FRAME &&
+	       (pc == blob->deopt || pc == blob->deopt_mh) &&
+	       sf_read_u64(step->memory, sp + (uint64_t)blob->orig_pc, &real) &&
+	       real >= blob->code_start && real < blob->code_end ? real : pc;
+}
+
 static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_blob *blob = &step->blob;
 	struct sf_hotspot_caller caller;
-	uint64_t real;
 
 	if (step->cursor->exact && sf_hotspot_in_static_call_stub(step) &&
 	    sf_hotspot_bare(step, step->sp, &caller)) {
@@ -57,12 +67,8 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	if (step->cursor->exact && blob->frame_size < 2 &&
 	    sf_hotspot_bare(step, step->sp, &caller) && sf_hotspot_is_return(step, caller.pc))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	/* Deoptimized: the return address was replaced, the real one is kept in the frame. */
-	if (!step->cursor->exact && blob->orig_pc > 0 && blob->orig_pc < SF_HOTSPOT_MAX_FRAME &&
-	    (step->pc == blob->deopt || step->pc == blob->deopt_mh) &&
-	    sf_read_u64(step->memory, step->sp + (uint64_t)blob->orig_pc, &real) &&
-	    real >= blob->code_start && real < blob->code_end)
-		step->frame->pc = real;
+	if (!step->cursor->exact)
+		step->frame->pc = sf_hotspot_real_pc(step, blob, step->pc, step->sp);
 	return sf_hotspot_step_by_size(step, why);
 }
 

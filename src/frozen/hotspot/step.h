@@ -150,6 +150,13 @@ bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
 /* step_adapter.c: between interpreted and compiled code. */
 enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);
 
+/*
+ * Where a compiled frame at sp goes on (step.c): pc, or, if the method was deoptimized and its return
+ * address replaced, what the frame keeps of it.
+ */
+uint64_t sf_hotspot_real_pc(const struct sf_hotspot_step *step, const struct sf_blob *blob, uint64_t pc,
+			    uint64_t sp);
+
 /* step_deoptimized.c: a method that is being deoptimized; the stubs of virtual threads. */
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);

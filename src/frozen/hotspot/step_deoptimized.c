@@ -71,6 +71,34 @@ static bool own_record(const struct sf_hotspot_step *step, struct sf_hotspot_cal
 	       sf_hotspot_record(step, step->fp_known && step->fp == at + WORD ? step->fp : at, ret);
 }
 
+/* Where the frame of a pc and sp goes on; sf_hotspot_real_pc() has what a deoptimized one differs in. */
+static uint64_t goes_on_at(const struct sf_hotspot_step *step, uint64_t pc, uint64_t sp)
+{
+	struct sf_blob blob;
+
+	return sf_hotspot_find(step, pc - 1, &blob) ? sf_hotspot_real_pc(step, &blob, pc, sp) : pc;
+}
+
+/*
+ * Whether the record is of this compiled frame. That of an earlier deoptimization may end in the same
+ * place: then the frame's pc is another one, or its caller's.
+ */
+static bool is_replaced(const struct sf_hotspot_step *step, const struct unpacking *unpacking,
+			const struct sf_hotspot_caller *frame)
+{
+	const uint64_t noted_pc = unpacking->array + step->hotspot->fields[SF_HS_VFRAMES_ORIGINAL].at + 8;
+	struct sf_blob blob;
+	uint64_t end, pc, below;
+
+	if (!sf_hotspot_find(step, frame->pc - 1, &blob) || blob.frame_size <= 0)
+		return false;
+	end = frame->sp + (uint64_t)(uint32_t)blob.frame_size * WORD;
+	return end == unpacking->caller.sp && sf_read_u64(&step->outside, noted_pc, &pc) &&
+	       pc == goes_on_at(step, frame->pc, frame->sp) &&
+	       sf_read_u64(step->memory, end - WORD, &below) &&
+	       goes_on_at(step, below, end) == unpacking->caller.pc;
+}
+
 /*
  * The stack may be a copy of an earlier moment than what the thread notes. Both are of the same
  * one if the frames that are replaced end where the noted ones do: the skeletons, which the
@@ -80,15 +108,12 @@ static bool is_on_stack(const struct sf_hotspot_step *step, const struct unpacki
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
 	struct sf_hotspot_caller above;
-	struct sf_blob blob;
 	uint64_t fp, end;
 
 	if (!own_record(step, &above))
 		return false;
 	if (above.pc < hotspot->interpreter_start || above.pc >= hotspot->interpreter_end)
-		return sf_hotspot_find(step, above.pc - 1, &blob) &&
-		       blob.frame_size > 0 &&
-		       above.sp + (uint64_t)(uint32_t)blob.frame_size * WORD == unpacking->caller.sp;
+		return is_replaced(step, unpacking, &above);
 	fp = above.fp;
 	for (uint64_t i = 1; i < unpacking->n; i++) {
 		if (fp < above.sp || !sf_read_u64(step->memory, fp, &fp))
