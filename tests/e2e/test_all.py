@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, PROGRAMS, need
+from conftest import NOBODY, PROGRAMS, need, need_findings
 from processes import until
 from recordings import Recording, ticks_so_far
 
@@ -20,8 +20,7 @@ SPIN = "import time\nend = time.time() + 60\nwhile time.time() < end: sum(range(
 @pytest.fixture(autouse=True)
 def perf_works(stillframe):
     """Skips where the kernel or a container refuses perf events, or this user may not look at all processes."""
-    if "  ok   all processes of the machine may be recorded (--all)\n" not in (said := stillframe("doctor").out):
-        pytest.skip("the machine cannot be recorded here: %s" % said)
+    need_findings(stillframe("doctor").out, "all processes of the machine may be recorded (--all)")
 
 
 def cpu_of(pid):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import NOBODY, need
+from conftest import NOBODY, need, need_findings
 from processes import Target, read, status_of, tids_of, until
 
 pytestmark = pytest.mark.waits
@@ -18,8 +18,7 @@ WITHOUT_BPF = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"]
 @pytest.fixture
 def bpf_works(stillframe):
     """Skips where the program was built without BPF, or the kernel or a container refuses it."""
-    if re.search(r"no   the kernel says what it has saved", (said := stillframe("doctor")).out):
-        pytest.skip("BPF cannot be had here: %s" % said.out)
+    need_findings(stillframe("doctor").out, "the kernel says what it has saved")
 
 
 def switches(pid):

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import NOBODY, STILLFRAME, paranoid
+from conftest import NOBODY, STILLFRAME, need_findings, paranoid
 from java_stacks import jdk  # noqa: F401 (jdk is a fixture)
 from recordings import Recording
 
@@ -54,8 +54,7 @@ time.sleep(60)
 def kernel_counts():
     """What doctor says."""
     said = subprocess.run([STILLFRAME, "doctor"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    if not ("  ok   context switches are counted" in said and "  ok   tracepoints are counted" in said):
-        pytest.skip("the kernel does not count these events for this user: %s" % said)
+    need_findings(said, "context switches are counted", "tracepoints are counted")
     return said
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import NOBODY, PROGRAMS, paranoid
+from conftest import NOBODY, PROGRAMS, need_findings, paranoid
 from recordings import Recording
 
 PROGRAM = os.path.join(PROGRAMS, "known_sleeps")
@@ -16,10 +16,7 @@ PROGRAM = os.path.join(PROGRAMS, "known_sleeps")
 @pytest.fixture(autouse=True)
 def kernel_records(stillframe):
     """Skips where the kernel does not record switches and wakings for this user."""
-    said = stillframe("doctor")
-    for what in (".*kernel frames may be sampled", "wakings of threads can be recorded"):
-        if not re.search("^ +ok +" + what, said.out, re.M):
-            pytest.skip("not here: %s: %s" % (what, said.out))
+    need_findings(stillframe("doctor").out, "kernel.perf_event_paranoid is", "wakings of threads can be recorded")
 
 
 def record(stillframe, output, *command, options=()):
