@@ -62,7 +62,7 @@ FAULTS = [
     ("agent/coreclr/clr_rounds.c", "if (!sf_round_call_is_left())\n\t\tleave_profiler();", "leave_profiler();", "test_clr_rounds"),
     ("agent/coreclr/clr_stack.c", "return SF_CLR_E_FAIL;\n\t}", "return SF_CLR_OK;\n\t}", "test_clr_rounds"),
     ("agent/sampler/select_threads.c", "SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;", "SF_ENTRY_DEAF;", "test_clr_rounds"),
-    ("agent/sampler/sampler.c", "if (sampler->requests.n || !all_free())", "if (false && !all_free())", "test_clr_rounds"),
+    ("agent/sampler/loop.c", "if (loop->requests.n || !all_free())", "if (false && !all_free())", "test_clr_rounds"),
     # Shadow stacks of .NET, and hooks.
     ("frozen/coreclr/shadow_stack.c", "if (frame < sp)", "if (!frame)", "test_shadow_stack"),
     ("frozen/coreclr/shadow_stack.c", "memory_order_relaxed) != word)", "memory_order_relaxed) == 1)", "test_shadow_stack"),
