@@ -56,7 +56,7 @@ static uint32_t mode_of(const struct sf_agent_options *options)
 	return options->walk == SF_AGENT_HANDLER ? SF_MODE_HANDLER : SF_MODE_SAMPLER;
 }
 
-static bool tell_process(struct sf_error *err)
+static bool write_process(struct sf_error *err)
 {
 	char name[64], command[1024];
 	struct sf_stream_process record = {
@@ -92,7 +92,7 @@ static void begin_events(void)
 
 	if (!wanted->event)
 		return;
-	sf_agent_events_tell(wanted->event->name, wanted->event->unit, false);
+	sf_agent_events_write(wanted->event->name, wanted->event->unit, false);
 	sf_agent_events_begin(wanted->each, agent.options.rate_mhz / 1000);
 }
 
@@ -162,7 +162,7 @@ static bool start_threads(struct sf_error *err)
 {
 	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!tell_process(err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
+	if (!write_process(err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
 	atomic_store(&sf_handler.link.mode, mode_of(&agent.options));

@@ -35,17 +35,17 @@ static const char *reason(void)
 	return "it did not load the agent as a profiler, and does not say why";
 }
 
-void sf_clr_tell(const char *text)
+void sf_clr_note(const char *text)
 {
 	const struct sf_stream_note note = { .size = (uint32_t)strlen(text) };
 
 	sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
 }
 
-void sf_clr_tell_absence(const char *consequence)
+void sf_clr_note_absence(const char *consequence)
 {
 	char text[MAX_NOTE];
 
 	snprintf(text, sizeof(text), "%s: %s", consequence, reason());
-	sf_clr_tell(text);
+	sf_clr_note(text);
 }

@@ -4,8 +4,8 @@
 #define SF_AGENT_CLR_ABSENCE_H
 
 /* Writes what follows from it, and the reason, as a note for the user into the stream. */
-void sf_clr_tell_absence(const char *consequence);
+void sf_clr_note_absence(const char *consequence);
 /* Writes a note for the user into the stream. */
-void sf_clr_tell(const char *text);
+void sf_clr_note(const char *text);
 
 #endif

@@ -126,7 +126,7 @@ bool sf_clr_events_begin(const struct sf_agent_options *options, struct sf_error
 void sf_clr_events_stop(void)
 {
 	if (atomic_load(&wanted) && !came)
-		sf_clr_tell_absence("no .NET runtime reported an event");
+		sf_clr_note_absence("no .NET runtime reported an event");
 }
 
 void sf_clr_events_end(void)

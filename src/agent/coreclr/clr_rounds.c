@@ -463,7 +463,7 @@ bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 void sf_clr_rounds_stop(void)
 {
 	if (rounds.walk != SF_AGENT_WALK_OURS && !atomic_load(&rounds.came_up))
-		sf_clr_tell_absence("the .NET runtime walked no thread for stillframe, whose own walk was used");
+		sf_clr_note_absence("the .NET runtime walked no thread for stillframe, whose own walk was used");
 }
 
 /* The sampler has ended, so no round is under way. Or it was left behind, and leaves the profiler when its call returns. */

@@ -185,21 +185,21 @@ bool sf_clr_shadow_begin(const struct sf_agent_options *options, struct sf_error
 	return true;
 }
 
-static void tell_without(uint32_t n)
+static void note_without(uint32_t n)
 {
 	char text[128];
 
 	snprintf(text, sizeof(text), "%u threads of .NET had no shadow stack, and were walked by stillframe: there are %d", n,
 		 SF_SHADOW_THREADS);
-	sf_clr_tell(text);
+	sf_clr_note(text);
 }
 
-static void tell_refused(void)
+static void note_refused(void)
 {
 	char text[128];
 
 	snprintf(text, sizeof(text), "the .NET runtime refused hooks (error 0x%08x), and stillframe's own walk was used", (uint32_t)refused);
-	sf_clr_tell(text);
+	sf_clr_note(text);
 }
 
 void sf_clr_shadow_stop(void)
@@ -210,11 +210,11 @@ void sf_clr_shadow_stop(void)
 		return;
 	n_without = atomic_load(&atomic_load(&sf_shadow_table)->n_without);
 	if (!came)
-		sf_clr_tell_absence("no .NET runtime called hooks, and stillframe's own walk was used");
+		sf_clr_note_absence("no .NET runtime called hooks, and stillframe's own walk was used");
 	if (refused < 0)
-		tell_refused();
+		note_refused();
 	if (n_without)
-		tell_without(n_without);
+		note_without(n_without);
 }
 
 void sf_clr_shadow_end(void)

@@ -157,12 +157,12 @@ bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thre
 }
 
 /* Whether the thread has slept long enough since its last record to justify another one. */
-static bool is_worth_telling(const struct sf_agent_thread *thread, uint64_t now_ns)
+static bool is_worth_a_sample(const struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	uint64_t sleep_ns = now_ns - thread->sleeps_since_ns;
-	uint64_t untold_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	uint64_t unsent_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
 
-	return untold_ns >= AGAIN_NS || untold_ns >= sleep_ns / AGAIN_SHARE;
+	return unsent_ns >= AGAIN_NS || unsent_ns >= sleep_ns / AGAIN_SHARE;
 }
 
 void sf_blocked_sample_again(const struct sf_agent_options *options, struct sf_agent_thread *thread,
@@ -193,6 +193,6 @@ bool sf_blocked_sample_is_out_of_date(const struct sf_agent_thread *thread)
 void sf_blocked_sample_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,
 		  uint64_t now_ns)
 {
-	if (is_worth_telling(thread, now_ns))
+	if (is_worth_a_sample(thread, now_ns))
 		sf_blocked_sample_again(options, thread, now_ns);
 }

@@ -19,7 +19,7 @@
 #define ADD_SHARE 10                    /* ... and taking in new ones a tenth */
 #define SCAN_MIN_NS 2000000         /* where threads come and go */
 #define SCAN_MAX_NS 100000000       /* where none does, and half as long again where a look comes by
-				     * then; what one that nobody told of does until then is unseen
+				     * then; what one that did not register does until then is unseen
 				     */
 
 /* --- the clock of the process --- */
@@ -136,8 +136,8 @@ static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thr
 {
 	bool renamed = sf_watch_name_is_due(threads, thread) && sf_watch_read_name(threads, thread);
 
-	if (thread->watched && (renamed || !thread->told))
-		sf_watch_tell_name(thread, now_ns);
+	if (thread->watched && (renamed || !thread->is_written))
+		sf_watch_write_name(thread, now_ns);
 	sf_watch_settle(threads, thread, now_ns);
 	remove_unwanted_clock(thread->entry);
 	if (thread->watched && atomic_load(&thread->entry->clock) < 0)
@@ -187,7 +187,7 @@ static bool is_steady(struct sf_agent_threads *threads, uint64_t now_ns)
 	return steady;
 }
 
-/* Of new threads that it was told of it waits no longer than for what scans may cost. */
+/* For new threads that registered it waits no longer than for what scans may cost. */
 static bool expects(struct sf_agent_threads *threads)
 {
 	if (!sf_agent_threads_expected())

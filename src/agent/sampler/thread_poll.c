@@ -37,7 +37,7 @@ static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 	return cpu_ns < thread->cpu_ns;
 }
 
-/* More elapsed than it can have slept: a wait for a CPU is told late, when it is over. */
+/* More elapsed than it can have slept: a wait for a CPU is counted late, when it is over. */
 static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
 	uint64_t wait_ns = thread->wait_ns;

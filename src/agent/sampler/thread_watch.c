@@ -57,7 +57,7 @@ void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thre
  * Without room the record is written again after the next scan, because the collector drops samples of
  * a thread without a THREAD record.
  */
-void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns)
+void sf_watch_write_name(struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	const struct sf_stream_thread record = {
 		.serial = thread->serial,
@@ -66,11 +66,11 @@ void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns)
 		.name_size = (uint32_t)strlen(thread->name),
 	};
 
-	thread->told = sf_output_put_record(&sf_handler.output, SF_STREAM_THREAD, &record,
+	thread->is_written = sf_output_put_record(&sf_handler.output, SF_STREAM_THREAD, &record,
 					    sizeof(record), thread->name, record.name_size);
 }
 
-static void tell_end(const struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
+static void write_end(const struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const struct sf_stream_thread_end record = {
 		.serial = thread->serial,
@@ -134,7 +134,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	atomic_store(&entry->period_ns, sf_handler.config.period_ns);
 	thread->serial = give_serial(thread);
 	atomic_fetch_and(&entry->flags, ~(uint32_t)(SF_ENTRY_UNWATCHED | SF_ENTRY_DEAF));
-	sf_watch_tell_name(thread, now_ns);
+	sf_watch_write_name(thread, now_ns);
 	sf_watch_arm(threads, thread);
 }
 
@@ -164,7 +164,7 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 	cpu_ns = spoken_ns > thread->first_cpu_ns ? spoken_ns - thread->first_cpu_ns : 0;
 	threads->ended_cpu_ns += cpu_ns;
 	thread->watched = false;
-	tell_end(thread, threads->options->event ? 0 : cpu_ns, now_ns);
+	write_end(thread, threads->options->event ? 0 : cpu_ns, now_ns);
 }
 
 void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,

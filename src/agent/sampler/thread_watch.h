@@ -28,8 +28,8 @@ void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thre
 /* Replaces the thread's clock by the one for threads that run between the kernel's ticks. */
 void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
-/* Writes the thread's THREAD record; sets thread->told if the outbox had room. */
-void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns);
+/* Writes the thread's THREAD record; sets thread->is_written if the outbox had room. */
+void sf_watch_write_name(struct sf_agent_thread *thread, uint64_t now_ns);
 
 /* Reads the thread's name and matches it with threads=. True: the name has changed. */
 bool sf_watch_read_name(const struct sf_agent_threads *threads, struct sf_agent_thread *thread);

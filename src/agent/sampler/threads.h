@@ -33,7 +33,7 @@ struct sf_agent_thread {
 	uint32_t serial;
 	char     name[SF_AGENT_NAME];
 	bool     watched;            /* and written to the outbox */
-	bool     told;               /* its THREAD record found room */
+	bool     is_written;         /* its THREAD record found room */
 	bool     sampled_asleep;     /* its present sleep has a sample, which an AGAIN record can extend */
 	bool     may_change_asleep;  /* ... whose walk may be another one than with ... */
 	const void *asleep_map;      /* ... this code map and ... */

@@ -125,7 +125,7 @@ static void try_missing(struct sf_service *service, uint64_t now_ns)
 
 /* --- images --- */
 
-static bool tell_image(struct sf_service *service, const struct sf_image *image)
+static bool write_image(struct sf_service *service, const struct sf_image *image)
 {
 	struct sf_stream_image record = {
 		.number = image->number,
@@ -148,15 +148,15 @@ static bool tell_image(struct sf_service *service, const struct sf_image *image)
 }
 
 /*
- * Before the map that names them is published. False: the reader makes no room; they stay untold.
+ * Before the map that names them is published. False: the reader makes no room; they are not written.
  */
-static bool tell_images(struct sf_service *service)
+static bool write_images(struct sf_service *service)
 {
-	for (; service->n_told < sf_images_count(service->images); service->n_told++) {
-		struct sf_image *image = sf_images_get(service->images, service->n_told + 1);
+	for (; service->n_written < sf_images_count(service->images); service->n_written++) {
+		struct sf_image *image = sf_images_get(service->images, service->n_written + 1);
 
 		sf_image_close(image);
-		if (!tell_image(service, image))
+		if (!write_image(service, image))
 			return false;
 	}
 	return true;
@@ -198,7 +198,7 @@ static bool renew(struct sf_service *service, struct sf_error *err)
 	}
 	made = service->process.map;
 	if (is_same(old, made) || !sf_vec_reserve(&service->retired, service->retired.n + 1) ||
-	    !tell_images(service)) {
+	    !write_images(service)) {
 		free(made);
 		service->process.map = old;
 		return true;

@@ -18,35 +18,35 @@
 #define MAX_TEXT 4000          /* bytes of a name in a record */
 #define PLACES_AT_ONCE 128
 
-/* --- telling --- */
+/* --- records --- */
 
-static void tell_note(struct sf_service *service, const char *text)
+static void write_note(struct sf_service *service, const char *text)
 {
 	const struct sf_stream_note record = { .size = (uint32_t)strlen(text) };
 
 	sf_stream_writer_put_record(service, SF_STREAM_NOTE, &record, sizeof(record), text, record.size);
 }
 
-/* A record under way: the texts go behind the functions. And the keys for which records are wanted. */
-struct telling {
+/* A PLACE record that is being made: the texts go behind the functions. And the keys for which there are to be such records. */
+struct description {
 	struct sf_frame_key_wanted wanted[PLACES_AT_ONCE];
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
 	char text[SF_STREAM_MAX_RECORD / 2];
 };
 
-static uint16_t add_text(struct telling *telling, const char *text)
+static uint16_t add_text(struct description *description, const char *text)
 {
-	size_t room = sizeof(telling->text) - telling->text_size, size = strnlen(text, MAX_TEXT);
+	size_t room = sizeof(description->text) - description->text_size, size = strnlen(text, MAX_TEXT);
 
 	if (size > room)
 		size = room;
-	memcpy(telling->text + telling->text_size, text, size);
-	telling->text_size += size;
+	memcpy(description->text + description->text_size, text, size);
+	description->text_size += size;
 	return (uint16_t)size;
 }
 
-static void add_function(struct telling *telling, const struct sf_location *from,
+static void add_function(struct description *description, const struct sf_location *from,
 			 struct sf_stream_function *ret)
 {
 	*ret = (struct sf_stream_function){
@@ -54,30 +54,30 @@ static void add_function(struct telling *telling, const struct sf_location *from
 		.flags = (uint16_t)((from->inlined ? SF_STREAM_INLINED : 0) |
 				    (from->approximate ? SF_STREAM_APPROXIMATE : 0)),
 	};
-	ret->name_size = add_text(telling, from->function);
-	ret->linkage_size = add_text(telling, from->linkage);
-	ret->file_size = add_text(telling, from->file);
+	ret->name_size = add_text(description, from->function);
+	ret->linkage_size = add_text(description, from->linkage);
+	ret->file_size = add_text(description, from->file);
 }
 
-static bool tell_place(struct sf_service *service, uint64_t key, const struct sf_location *functions,
+static bool write_place(struct sf_service *service, uint64_t key, const struct sf_location *functions,
 		       size_t n)
 {
-	struct telling *telling = service->runtimes.telling;
+	struct description *description = service->runtimes.description;
 	struct sf_stream_place record = { .key = key };
 	struct sf_outbox_piece pieces[3] = {
 		{ (const char *)&record + sizeof(record.header),
 		  sizeof(record) - sizeof(record.header) },
 	};
 
-	telling->text_size = 0;
+	description->text_size = 0;
 	n = n < SF_STREAM_MAX_FUNCTIONS ? n : SF_STREAM_MAX_FUNCTIONS;
 	for (size_t i = 0; i < n; i++)
-		add_function(telling, &functions[i], &telling->functions[i]);
+		add_function(description, &functions[i], &description->functions[i]);
 	record.n_functions = (uint32_t)n;
-	record.text_size = (uint32_t)telling->text_size;
+	record.text_size = (uint32_t)description->text_size;
 	pieces[1] =
-		(struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
-	pieces[2] = (struct sf_outbox_piece){ telling->text, telling->text_size };
+		(struct sf_outbox_piece){ description->functions, n * sizeof(description->functions[0]) };
+	pieces[2] = (struct sf_outbox_piece){ description->text, description->text_size };
 	return sf_stream_writer_put(service, SF_STREAM_PLACE, pieces, 3);
 }
 
@@ -90,7 +90,7 @@ static void describe(struct sf_service *service, const struct sf_frame_key_wante
 	uint32_t place = sf_runtimes_place(all, &wanted->frame);
 	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
 
-	if (!n || !tell_place(service, wanted->key, functions, n))
+	if (!n || !write_place(service, wanted->key, functions, n))
 		service->runtimes.n_not_queued++;
 }
 
@@ -105,12 +105,12 @@ static size_t take_wanted(struct sf_frame_keys *places, struct sf_frame_key_want
 
 static void expect(struct sf_service *service, size_t n)
 {
-	struct telling *telling = service->runtimes.telling;
+	struct description *description = service->runtimes.description;
 	const struct sf_prefetch ahead = sf_runtime_memory_prefetch(service->runtimes.memory);
 	const struct sf_frame *frames[PLACES_AT_ONCE];
 
 	for (size_t i = 0; i < n; i++)
-		frames[i] = &telling->wanted[i].frame;
+		frames[i] = &description->wanted[i].frame;
 	if (sf_handler.code.memory.gathers)
 		sf_runtimes_expect(&service->runtimes.all, &ahead, frames, n);
 }
@@ -119,15 +119,15 @@ static void expect(struct sf_service *service, size_t n)
 static bool describe_wanted(struct sf_service *service)
 {
 	struct sf_frame_keys *places = atomic_load(&sf_handler.code.frame_keys);
-	struct telling *telling = service->runtimes.telling;
+	struct description *description = service->runtimes.description;
 	bool many = false;
 	size_t n;
 
-	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
+	while (places && (n = take_wanted(places, description->wanted, PLACES_AT_ONCE)) > 0) {
 		sf_runtime_memory_forget(service->runtimes.memory);
 		expect(service, n);
 		for (size_t i = 0; i < n; i++)
-			describe(service, &telling->wanted[i]);
+			describe(service, &description->wanted[i]);
 		many = many || n == PLACES_AT_ONCE;
 	}
 	return many;
@@ -139,9 +139,9 @@ static bool make_memory(struct sf_runtime_publisher *runtimes, const struct sf_p
 {
 	if (!runtimes->memory)
 		runtimes->memory = sf_runtime_memory_create(process);
-	if (!runtimes->telling)
-		runtimes->telling = sf_block_new(sizeof(*runtimes->telling));
-	return runtimes->memory && runtimes->telling && sf_runtime_threads_make(runtimes);
+	if (!runtimes->description)
+		runtimes->description = sf_block_new(sizeof(*runtimes->description));
+	return runtimes->memory && runtimes->description && sf_runtime_threads_make(runtimes);
 }
 
 /* Makes the structures that must exist before a runtime is attached. */
@@ -170,7 +170,7 @@ void sf_runtime_publisher_look(struct sf_service *service)
 		service->renew = service->urgent = true;
 	news = sf_runtimes_news(&service->runtimes.all);
 	if (news)
-		tell_note(service, news);
+		write_note(service, news);
 }
 
 void sf_runtime_publisher_refresh(struct sf_service *service, bool unknown_code)
@@ -196,7 +196,7 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 	return many;
 }
 
-static void tell_untold(struct sf_service *service)
+static void note_not_queued(struct sf_service *service)
 {
 	const struct sf_frame_keys *places = atomic_load(&sf_handler.code.frame_keys);
 	uint64_t n = service->runtimes.n_not_queued + (places ? atomic_load(&places->n_not_queued) : 0);
@@ -206,7 +206,7 @@ static void tell_untold(struct sf_service *service)
 		return;
 	snprintf(text, sizeof(text), "%llu frames of managed code could not be described: there were too "
 		 "many at once", (unsigned long long)n);
-	tell_note(service, text);
+	write_note(service, text);
 }
 
 void sf_runtime_publisher_end(struct sf_service *service)
@@ -215,14 +215,14 @@ void sf_runtime_publisher_end(struct sf_service *service)
 		return;
 	describe_wanted(service);
 	sf_runtime_threads_look(service, sf_now_ns());
-	tell_untold(service);
+	note_not_queued(service);
 }
 
 void sf_runtime_publisher_deinit(struct sf_service *service)
 {
 	sf_runtime_threads_deinit(&service->runtimes);
 	sf_runtimes_deinit(&service->runtimes.all);
-	sf_block_free(service->runtimes.telling);
+	sf_block_free(service->runtimes.description);
 	sf_runtime_memory_destroy(service->runtimes.memory);
 	service->runtimes = (struct sf_runtime_publisher){ 0 };
 }

@@ -34,7 +34,7 @@ SF_CHILD_DATA static struct sf_service the_service; /* one profile at a time; ne
 /* --- a turn --- */
 
 /* True: it is over. The end of the channel, and anything but a STOP, is one, too. */
-static bool is_told_to_stop(struct sf_service *service)
+static bool is_to_stop(struct sf_service *service)
 {
 	struct sf_control message;
 	struct sf_error err = { 0 };
@@ -54,7 +54,7 @@ static bool is_over(struct sf_service *service, uint64_t now_ns)
 
 	if (atomic_load(&service->agent->deserted) || (duration_ns && now_ns - service->started_ns >= duration_ns))
 		return true;
-	return is_told_to_stop(service);
+	return is_to_stop(service);
 }
 
 /* Until when the thread sleeps without a wake-up; `want_ns`: when the map's next turn is due. */
@@ -108,7 +108,7 @@ static void finish(struct sf_service *service)
 	sf_stream_writer_deinit(service);
 }
 
-static void tell_began(struct sf_service *service, uint32_t how)
+static void reply(struct sf_service *service, uint32_t how)
 {
 	atomic_store(&service->began, how);
 	sf_raw_futex_wake(&service->began, 1);
@@ -121,7 +121,7 @@ static void move_out(struct sf_service *service)
 			     sf_handler.code.memory.mem_fd };
 
 	service->apart = sf_own_table(kept, 3);
-	tell_began(service, BEGAN);
+	reply(service, BEGAN);
 }
 
 /* Puts them back where the last thread had them. */
@@ -131,7 +131,7 @@ static bool take_over(struct sf_service *service)
 	bool ok = sf_own_table(kept, 2) && sf_parcel_take(service->parcel);
 
 	service->parcel = NULL;
-	tell_began(service, ok ? BEGAN : FAILED);
+	reply(service, ok ? BEGAN : FAILED);
 	return ok;
 }
 

@@ -45,12 +45,12 @@ struct sf_kept_runtime_thread {
 };
 
 struct sf_runtime_memory;
-struct telling;                   /* runtime_publisher.c's: a record under way */
+struct description;               /* runtime_publisher.c's: a record that is being made */
 
 struct sf_runtime_publisher {
 	struct sf_runtimes all;
 	struct sf_runtime_memory *memory; /* of them, as it is read */
-	struct telling *telling;
+	struct description *description;
 	struct sf_kept_runtime_thread *threads; /* SF_THREAD_TABLE_SIZE; 4 MB, of which what is used is touched */
 	uint16_t *entries;          /* room for SF_THREAD_TABLE_SIZE: those that were taken when so many had been */
 	uint32_t n_entries, n_with_serial;
@@ -80,7 +80,7 @@ struct sf_service {
 	struct sf_process process;
 	SF_VEC(struct sf_kept_map) retired;
 	SF_VEC(struct sf_kept_miss) missing;
-	uint32_t n_told;          /* images up to this number have their records */
+	uint32_t n_written;       /* images up to this number have their records */
 	uint64_t missing_tried_ns;
 	uint64_t renew_pause_ns;  /* until the map is read again, ... */
 	uint64_t stale_pause_ns;  /* ... and where unknown code was met */

@@ -44,7 +44,7 @@ void sf_stream_writer_deinit(struct sf_service *service)
 	service->record = NULL;
 }
 
-/* The first failure is the one to tell; what comes later may find room again. */
+/* The first failure is the one to report; what comes later may find room again. */
 static void note_failure(struct sf_service *service, const struct sf_error *err)
 {
 	if (service->file_error.code == SF_E_NONE)

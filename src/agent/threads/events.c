@@ -33,7 +33,7 @@ static struct sf_thread_entry *own_entry(void)
 	return own.entry;
 }
 
-static void tell_thread(const struct sf_thread_entry *entry, uint32_t serial)
+static void write_thread(const struct sf_thread_entry *entry, uint32_t serial)
 {
 	char name[SYSTEM_NAME] = "";
 	struct sf_stream_thread record = {
@@ -56,7 +56,7 @@ static void number_self(struct sf_thread_entry *entry)
 	if (!atomic_compare_exchange_strong(&entry->serial, &none, serial))
 		return;
 	atomic_fetch_add(&sf_handler.link.n_with_serial, 1);
-	tell_thread(entry, serial);
+	write_thread(entry, serial);
 	sf_agent_threads_expect();
 }
 
@@ -121,7 +121,7 @@ void sf_agent_event(uint64_t amount, sf_agent_describe_fn *describe, const void 
 
 /* --- the profile --- */
 
-void sf_agent_events_tell(const char *name, const char *unit, bool is_over)
+void sf_agent_events_write(const char *name, const char *unit, bool is_over)
 {
 	const struct sf_stream_measure record = {
 		.counted = is_over ? atomic_load(&sf_handler.event.counted) : 0,
@@ -175,5 +175,5 @@ void sf_agent_events_end(const char *name, const char *unit)
 {
 	sf_agent_each_entry(lose_rest);
 	lose_homeless();
-	sf_agent_events_tell(name, unit, true);
+	sf_agent_events_write(name, unit, true);
 }

@@ -37,7 +37,7 @@ void sf_agent_event(uint64_t amount, sf_agent_describe_fn *describe, const void 
  * For agent.c. Begin: `each` and `per_second` as for sf_event_meter_init; threads count from now on. Stop: no thread counts
  * when this returns. End: writes the losses of threads that the sampler does not watch, and the measure with its count.
  */
-void sf_agent_events_tell(const char *name, const char *unit, bool is_over);
+void sf_agent_events_write(const char *name, const char *unit, bool is_over);
 void sf_agent_events_begin(uint64_t each, uint64_t per_second);
 void sf_agent_events_switch(bool on);
 void sf_agent_events_end(const char *name, const char *unit);

@@ -21,18 +21,18 @@
 
 static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_LABELS];
 static struct sf_intern *labels;   /* "key\0value" */
-static uint64_t told[MAX_LABELS / 64 + 1]; /* bits, by number: the stream has it */
-static bool told_too_many;
+static uint64_t written[MAX_LABELS / 64 + 1]; /* bits, by number: the stream has it */
+static bool noted_too_many;
 
-/* Only what is told may be in a sample. False: no room in the outbox. */
-static bool tell_label(uint32_t number)
+/* Only a label with a record may be in a sample. False: no room in the outbox. */
+static bool write_label(uint32_t number)
 {
 	size_t size, key_size;
 	const char *text = sf_intern_get(labels, number, &size);
 	struct sf_stream_label record = { .number = number };
 	struct sf_outbox_piece pieces[3];
 
-	if (told[number / 64] >> number % 64 & 1)
+	if (written[number / 64] >> number % 64 & 1)
 		return true;
 	key_size = strlen(text);
 	record.key_size = (uint16_t)key_size;
@@ -44,16 +44,16 @@ static bool tell_label(uint32_t number)
 	pieces[2] = (struct sf_outbox_piece){ text + key_size + 1, record.value_size };
 	if (!sf_output_put(&sf_handler.output, SF_STREAM_LABEL, pieces, 3))
 		return false;
-	told[number / 64] |= UINT64_C(1) << number % 64;
+	written[number / 64] |= UINT64_C(1) << number % 64;
 	return true;
 }
 
-static void tell_of_entry(struct sf_thread_entry *entry, int32_t tid)
+static void write_of_entry(struct sf_thread_entry *entry, int32_t tid)
 {
 	const uint32_t number = atomic_load(&entry->label);
 
 	(void)tid;
-	if (number && !tell_label(number))
+	if (number && !write_label(number))
 		atomic_store(&entry->label, 0);
 }
 
@@ -62,9 +62,9 @@ void sf_agent_labels_begin(void)
 	sigset_t before;
 
 	sf_lock_from_handlers(mutex, &before);
-	memset(told, 0, sizeof(told));
-	told_too_many = false;
-	sf_agent_each_entry(tell_of_entry);
+	memset(written, 0, sizeof(written));
+	noted_too_many = false;
+	sf_agent_each_entry(write_of_entry);
 	sf_unlock_to_handlers(mutex, &before);
 }
 
@@ -74,8 +74,8 @@ static void note_too_many(void)
 	static const char text[] = "more than 65,535 different labels were set: samples under later ones carry none";
 	const struct sf_stream_note note = { .size = sizeof(text) - 1 };
 
-	if (!told_too_many)
-		told_too_many = sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
+	if (!noted_too_many)
+		noted_too_many = sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
 }
 
 static uint32_t refuse(int os_errno, struct sf_error *err, const char *text)
@@ -104,7 +104,7 @@ static uint32_t number_label(const char *text, size_t size, struct sf_error *err
 		sf_fail_memory(err);
 		return 0;
 	}
-	return tell_label(number) ? number
+	return write_label(number) ? number
 				  : refuse(EAGAIN, err, "so many labels were set that the buffer for them is full at the moment");
 }
 
