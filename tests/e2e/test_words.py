@@ -35,16 +35,6 @@ def test_no_samples(stillframe, target, tmp_path):
     assert "stacks    none: nothing was sampled" in out and "% whole" not in out, out
 
 
-@pytest.mark.parametrize("engine", ["ptrace", "perf"])
-def test_threads_that_run_on(stillframe, target, tmp_path, engine):
-    """At the recording's end they are not gone."""
-    t = target("busy_split", 60, 8)
-    done = stillframe.record_until(tmp_path / "r.sfr", 20, "-e", engine, "-F", "49", *stillframe.usual, "-p", t.pid)
-    assert " gone" not in done.err, done
-    assert "gone" not in causes(stillframe, tmp_path / "r.sfr")
-    t.assert_moves()
-
-
 @pytest.mark.long("handler")   # what ends a profile is the same
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_threads_that_run_on_inside(inside, stillframe, tmp_path, walk):
