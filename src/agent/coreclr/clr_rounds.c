@@ -106,9 +106,9 @@ static void lose_call(int32_t result)
 	sf_output_lose(&sf_handler.output, 0, sf_clr_loss(result), 0, 0, 1);
 }
 
-static struct sf_stream_sample new_sample(const struct walked *walked, uint64_t now_ns, uint64_t pause_ns)
+static void fill_sample(struct sf_stream_sample *ret, const struct walked *walked, uint64_t now_ns, uint64_t pause_ns)
 {
-	return (struct sf_stream_sample){
+	*ret = (struct sf_stream_sample){
 		.serial = walked->thread->serial,
 		.time_ns = now_ns,
 		.hold_ns = pause_ns,
@@ -120,15 +120,16 @@ static struct sf_stream_sample new_sample(const struct walked *walked, uint64_t 
 }
 
 /* The workspace's trace, with the thread's CPU time since its last sample as its weight. */
-static void put(struct sf_workspace *workspace, const struct walked *walked, struct sf_stream_sample sample)
+static void put(struct sf_workspace *workspace, const struct walked *walked, const struct sf_stream_sample *sample)
 {
 	struct sf_thread_entry *entry = walked->thread->entry;
 	const struct sf_weight_taken taken = sf_weigh(entry, walked->cpu_ns, sf_handler.config.period_ns);
+	struct sf_stream_sample weighed = *sample;
 
-	sample.cpu_ns = taken.cpu_ns;
-	sample.wall_ns = taken.wall_ns;
-	sample.ticks = taken.ticks;
-	if (sf_handler_put(&sf_handler, workspace, &sample))
+	weighed.cpu_ns = taken.cpu_ns;
+	weighed.wall_ns = taken.wall_ns;
+	weighed.ticks = taken.ticks;
+	if (sf_handler_put(&sf_handler, workspace, &weighed))
 		atomic_fetch_add(&entry->n_samples, 1);
 	else
 		sf_output_lose(&sf_handler.output, walked->thread->serial, SF_LOSS_RING_FULL, taken.cpu_ns, taken.wall_ns,
@@ -146,17 +147,18 @@ static uint32_t code_image(const struct sf_clr_info *info, const struct sf_code_
 
 /* By both walks our own is the second sample of the same moment: it stands for no time. */
 static void put_walked(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
-		       struct walked *walked, struct sf_stream_sample sample)
+		       struct walked *walked, const struct sf_stream_sample *sample)
 {
 	struct sf_workspace *workspace = agent->workspace;
 	const bool twice = rounds.walk == SF_AGENT_WALK_BOTH && walked->stack.n_own;
+	struct sf_stream_sample second = *sample;
 
 	sf_clr_stack_join(&rounds.pool, info, map, code_image(info, map), &walked->stack, workspace);
 	put(workspace, walked, sample);
 	if (!twice)
 		return;
 	sf_clr_stack_own(&rounds.pool, &walked->stack, workspace);
-	sf_handler_put(&sf_handler, workspace, &sample);
+	sf_handler_put(&sf_handler, workspace, &second);
 }
 
 static void record(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
@@ -172,7 +174,7 @@ static void record(const struct sf_agent *agent, struct sf_clr_info *info, const
 	else if (!stack->n)
 		lose(SF_LOSS_CLR_NO_FRAMES, walked);
 	else
-		put_walked(agent, info, map, walked, *sample);
+		put_walked(agent, info, map, walked, sample);
 }
 
 static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
@@ -180,8 +182,9 @@ static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, c
 {
 	for (uint32_t i = 0; i < rounds.n_walked; i++) {
 		struct walked *walked = &rounds.walked[i];
-		const struct sf_stream_sample sample = new_sample(walked, now_ns, pause_ns);
+		struct sf_stream_sample sample;
 
+		fill_sample(&sample, walked, now_ns, pause_ns);
 		if (walked->is_managed)
 			record(agent, info, map, walked, &sample);
 		else /* the thread is native, or has left the runtime: the sampler requests it */
