@@ -21,8 +21,10 @@ check: setup
 check-long: setup
 	@JOBS=$(JOBS) tests/run --long
 
+# Of the build only what the demo runs.
 demo: setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory build/build.ninja
+	@ninja -C build -j $(JOBS) stillframe libstillframe-agent.so
 	@tools/demo
 
 bench: setup
