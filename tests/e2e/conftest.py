@@ -27,7 +27,7 @@ import hanging
 
 # So that pytest says what was compared in theirs, too; before they are loaded.
 pytest.register_assert_rewrite("processes", "recordings")
-from processes import Target, cpu_of, until
+from processes import Target, cpu_of, sweep, until
 from recordings import Recording, Report, ticks_so_far
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -251,6 +251,7 @@ def stillframe(tmp_path):
         for end in (process.stdout, process.stderr):
             if end:
                 end.close()
+    sweep([process.pid for process in runner.started])
 
 
 # --- doctor --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What /proc says of processes, waiting for what must come about, and targets: programs to look at."""
 import contextlib
+import glob
 import os
 import subprocess
 import time
@@ -59,6 +60,15 @@ def until(condition, what, seconds=10, pause=0.005):
             return value
         assert time.monotonic() < end, "waited %d s in vain: %s" % (seconds, what)
         time.sleep(pause)
+
+
+def sweep(pids):
+    """Removes the files in /tmp of processes that were killed: the sockets by which an agent, stillframe and a JVM are called, and a JVM's counters."""
+    for pid in pids:
+        for name in ("stillframe-*/agent-%d.sock", "stillframe-*/record-%d.sock", ".java_pid%d", "hsperfdata_*/%d"):
+            for path in glob.glob(os.path.join("/tmp", name % pid)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
 
 
 class Target:
@@ -140,10 +150,10 @@ class Target:
         if self.runs() and self.held:
             time.sleep(0.5)  # a hold lasts microseconds: what is still held now was forgotten
             self.held = held_threads(self.pid, not self.may_be_stopped)
+        pids = [self.pid, *(hanging.descendants(self.pid) if self.runs() else ())]
         if self.runs():
-            hanging.kill([self.pid, *hanging.descendants(self.pid)])
+            hanging.kill(pids)
         self.process.wait(60)
         self.process.stdout.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink("/tmp/.java_pid%d" % self.pid)   # a JVM that is killed leaves the socket that it could be attached to by
+        sweep(pids)
         return self.held

@@ -33,13 +33,17 @@ def publish(folder, properties, name="Hello", libc="", version=10):
     project = folder / "project"
     project.mkdir()
     (project / (name + ".csproj")).write_text(PROJECT % (version, libc, properties, os.path.abspath(os.path.join(HERE, "../programs/dotnet", name + ".cs"))))
-    done = subprocess.run(["dotnet", "publish", "-c", "Release", "-v", "q", "-o", folder / "out"], cwd=project, capture_output=True, text=True,
-                          timeout=600, env={**os.environ, "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"})
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    # No server of the build is left running, and its files are in the scratch folder.
+    done = subprocess.run(["dotnet", "publish", "-c", "Release", "-v", "q", "-nodeReuse:false", "-p:UseSharedCompilation=false", "-o", folder / "out"],
+                          cwd=project, capture_output=True, text=True, timeout=600,
+                          env={**os.environ, "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1", "TMPDIR": str(scratch)})
     if "NU1101" in done.stdout or "NU1301" in done.stdout:
         pytest.skip("packages of .NET cannot be had: " + done.stdout.strip().splitlines()[0])
     assert done.returncode == 0, done.stdout
     # The PDB where the compiler wrote it is not what is looked for here.
-    subprocess.run(["rm", "-r", project], check=True)
+    subprocess.run(["rm", "-r", project, scratch], check=True)
     return folder / "out" / name
 
 
