@@ -19,6 +19,8 @@ from conftest import AGENT, HERE, NOBODY, PROGRAMS, need
 from processes import Target, read, status_of, until
 from recordings import cpu_samples_so_far
 
+pytestmark = pytest.mark.waits
+
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
 START = ["System.Threading.Thread.StartCallback()"]
 

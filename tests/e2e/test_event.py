@@ -13,6 +13,7 @@ from java_stacks import jdk  # noqa: F401 (jdk is a fixture)
 from recordings import Recording
 
 PYTHON = "/usr/bin/python3"
+pytestmark = pytest.mark.waits
 
 # Touches so many pages, and says how many faults there were while it did so, and in all.
 TOUCH = """

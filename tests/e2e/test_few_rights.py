@@ -4,7 +4,6 @@ engine was to be had, doctor says of the same step what is missing, and no CPU t
 import errno
 import os
 import re
-import signal
 import subprocess
 from dataclasses import dataclass
 
@@ -14,6 +13,8 @@ import hanging
 from conftest import NOBODY, Done, finding, need, need_root, paranoid, refuse, shown
 from processes import read
 from recordings import Recording
+
+pytestmark = pytest.mark.waits
 
 PERFMON = "have CAP_PERFMON (stillframe doctor --setcap)"
 FILTER = "a system-call filter (seccomp; a container's, perhaps)"

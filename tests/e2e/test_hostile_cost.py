@@ -14,6 +14,8 @@ import hostile_elf
 from conftest import LONG
 from processes import cpu_of, until
 
+pytestmark = pytest.mark.waits
+
 MORE_SECONDS = 10
 MORE_KB = 256 << 10
 

@@ -10,6 +10,8 @@ from conftest import AGENT, PROGRAMS, need, need_root
 from processes import cpu_of
 from recordings import Recording
 
+pytestmark = pytest.mark.waits
+
 BUSY = os.path.join(PROGRAMS, "busy_split")
 ENGINES = ["ptrace", "signal", "perf"]
 

@@ -130,7 +130,7 @@ def test_who_wakes_after_long_is_seen_at_once(stillframe, target, tmp_path):
     """A thread that has slept for long is looked at 20 times a second, but when it runs the process's own clock tells:
     bursts of 30 ms are sampled at the rate that was asked for, not once in a while."""
     t = target([sys.executable, "-c", BURSTS])
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "4s", "-F", "499", "--clock", "cpu", "--max-cost", "50")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2500ms", "-F", "499", "--clock", "cpu", "--max-cost", "50")
     assert done.status == 0, done
     samples = recording.rows("SELECT time_ns, cpu_ns FROM samples WHERE cpu_ns > 0 ORDER BY time_ns")
     # How much CPU time each speaks for, by whether it is the first of a burst: twenty looks a second let 25 ms pass before that.

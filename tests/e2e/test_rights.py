@@ -12,6 +12,8 @@ import pytest
 from conftest import NOBODY, finding, need, need_root, paranoid, refuse, shown
 from processes import Target
 
+pytestmark = pytest.mark.waits
+
 OTHER_USER = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]
 # setpriv itself still has root's rights when it executes a program, for which the kernel then does not notice that a file gives more.
 ORDINARY = [*NOBODY, "env"]
