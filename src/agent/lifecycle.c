@@ -28,6 +28,7 @@
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
 #include "agent/threads/thread_entries.h"
+#include "agent/variable.h"
 #include "base/cache_folder.h"
 #include "frozen/child.h"
 #include "unwind/cache.h"
@@ -35,11 +36,10 @@
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 SF_CHILD_DATA static pid_t loaded_pid;
-static const char *inherited; /* STILLFRAME=... as children inherit it; NULL: none. It lives as long as the process */
 static bool not_meant;     /* the options are for another process, and for none that this one starts */
 SF_CHILD_DATA static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
-static void complain(const struct sf_error *err, bool always)
+void sf_lifecycle_complain(const struct sf_error *err, bool always)
 {
 	const char *verbose = secure_getenv("STILLFRAME_VERBOSE");
 
@@ -56,48 +56,6 @@ static bool is_for_us(const struct sf_agent_options *options)
 		return false;
 	/* `out` is somebody else's file: without `children` we are not meant. */
 	return options->children || !options->first || options->first == own;
-}
-
-#define VARIABLE "STILLFRAME="
-
-/*
- * Its place in environ stays, so that main()'s envp shows the same. Not by setenv(): bash has one
- * of its own, and later sets its variables from what environ was.
- */
-static void put_into_environment(char *variable)
-{
-	for (char **at = environ; *at; at++) {
-		if (strncmp(*at, VARIABLE, strlen(VARIABLE)) == 0)
-			*at = variable;
-	}
-}
-
-static void remember_variable(const char *text)
-{
-	char *copy;
-
-	inherited = asprintf(&copy, VARIABLE "%s", text) >= 0 ? copy : NULL;
-}
-
-/*
- * Adds this process's id to STILLFRAME=. Child processes inherit the variable and see by the id that
- * the stream's file is in use. The agent owns the text, which lives as long as the process.
- */
-static void sign_environment(const char *text, struct sf_agent_options *options)
-{
-	char *signed_text;
-
-	/* The text has this process's own id: this process added it before an exec. */
-	options->again = options->first == getpid();
-	if (options->first || options->connect || !options->start) {
-		remember_variable(text);
-		return;
-	}
-	options->first = getpid();
-	if (asprintf(&signed_text, VARIABLE "%s,first=%d", text, (int)getpid()) < 0)
-		return;
-	put_into_environment(signed_text);
-	inherited = signed_text;
 }
 
 /* Takes the strings: sf_agent_start() frees them with the profile, so it gets its own copy. */
@@ -145,19 +103,19 @@ static void obey(const char *text)
 	struct sf_error err = { 0 };
 
 	if (!sf_agent_options_parse(&asked, text, &err)) {
-		complain(&err, true);
+		sf_lifecycle_complain(&err, true);
 		asked = (struct sf_agent_options){ 0 };
 		return;
 	}
 	if (!is_for_us(&asked)) {
-		remember_variable(text);
+		sf_variable_keep(text);
 		not_meant = !asked.listen;
 		asked = (struct sf_agent_options){ 0 };
 		return;
 	}
-	sign_environment(text, &asked);
+	sf_variable_sign(text, &asked);
 	if (!begin(text, &err))
-		complain(&err, false);
+		sf_lifecycle_complain(&err, false);
 }
 
 bool sf_lifecycle_obey(const char *text, struct sf_error *err)
@@ -178,11 +136,6 @@ bool sf_lifecycle_obey(const char *text, struct sf_error *err)
 	asked = options;
 	asked.listen |= listens;
 	return begin(text, err);
-}
-
-void sf_lifecycle_complain(const struct sf_error *err, bool always)
-{
-	complain(err, always);
 }
 
 /* --- a filter --- */
@@ -208,7 +161,7 @@ static void before_filter(const struct sf_filter_call *call)
 	sf_control_unlisten();
 	sf_agent_stop(err.text, NULL);
 	sf_api_guard_end();
-	complain(&err, false);
+	sf_lifecycle_complain(&err, false);
 }
 
 /* --- what the interposers call --- */
@@ -233,10 +186,10 @@ static bool before_exec(void)
 static const char *useless_variable(bool child)
 {
 	if (not_meant)
-		return inherited;
+		return sf_variable();
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
 		return NULL;
-	return child || !is_for_us(&asked) ? inherited : NULL;
+	return child || !is_for_us(&asked) ? sf_variable() : NULL;
 }
 
 /* --- calls that demand something of all threads --- */
@@ -311,7 +264,7 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 		ok = sf_agent_start(options, -1, &err);
 	sf_api_guard_end();
 	if (!ok)
-		complain(&err, false);
+		sf_lifecycle_complain(&err, false);
 }
 
 SF_CHILD_CODE static void after_fork_in_child(void)
@@ -354,7 +307,7 @@ static void finish(void)
 			sf_api_guard_begin();
 		sf_control_unlisten();
 		if (!sf_agent_stop(NULL, &err))
-			complain(&err, false);
+			sf_lifecycle_complain(&err, false);
 	}
 	errno = error;
 }
@@ -389,7 +342,7 @@ static void obey_at_start(const char *text)
 	else if (sf_spawn(&thread, &tid, obey_apart, (void *)text, "sf-start", &err))
 		pthread_join(thread, NULL);
 	else
-		complain(&err, false);
+		sf_lifecycle_complain(&err, false);
 }
 
 __attribute__((constructor)) static void loaded(void)
