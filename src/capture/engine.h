@@ -48,7 +48,7 @@ struct sf_capture_options {
 	size_t   n_more;
 	bool     all;              /* every process of the machine, also those that start later; or of: */
 	const char *cgroup;        /* this control group, and those below it; NULL: not given */
-	const struct sf_process_filter *filter; /* of all, or of descendants: only processes that fit it. For engines that yield stills. NULL: not given */
+	const struct sf_process_filter *filter; /* of all, or of descendants: only those that fit; NULL: not given. By stills only */
 	int32_t  child;            /* `pid` is a child of the caller: its exit status is kept; else 0 */
 	uint64_t rate_mhz;         /* ticks of running threads, thousandths of a hertz */
 	uint64_t blocked_rate_mhz; /* of blocked ones; 0: they are not sampled */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The service thread's own state, for service.c (its thread), map_publisher.c (code maps, images, tables),
- * runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's file). Only the
- * service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after
- * it has ended, and the words that others wait on. The channel and the file are open in the
- * service thread's own table of descriptors alone, where it could get one: what it opens takes no number
- * from the program, which cannot close it.
+ * runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's file).
+ * Only the service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after it has
+ * ended, and the words that others wait on. The channel and the file are open in the service thread's own table of
+ * descriptors alone, where it could get one: what it opens takes no number from the program, which cannot close it.
  */
 #ifndef SF_AGENT_SERVICE_SERVICE_STATE_H
 #define SF_AGENT_SERVICE_SERVICE_STATE_H

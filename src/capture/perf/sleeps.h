@@ -41,10 +41,10 @@ struct sf_perf_kept_sleep {
 struct sf_perf_sleeps {
 	bool     on;                /* sleeps are recorded ... */
 	bool     has_wakings;       /* ... and wakings */
-	char     reason[160];       /* why not the one or the other; "": nothing is missing, sleeps were not asked for, or the events do not show the kernel */
+	char     reason[160];       /* why not the one or the other; "": nothing is missing, or neither was wanted or possible */
 	uint64_t min_ns;
 	struct sf_perf_events switches, wakings;
-	uint16_t waking;            /* the number of sched_waking, in the context of the waking thread; sched_wakeup follows when the woken one is on a queue */
+	uint16_t waking;            /* the number of sched_waking; sched_wakeup follows when the woken thread is on a queue */
 	int      woken_offset;      /* of the woken thread's id in the fields of both */
 	bool     knows_kernel;      /* the kernel's functions were read, if they may be */
 	struct sf_perf_waits waits; /* once knows_kernel */

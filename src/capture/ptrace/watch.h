@@ -40,27 +40,32 @@ struct sf_watch {
 	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
 	struct sf_ids ids;       /* scratch */
 	int cgroup;              /* the folder of the control group that is watched; 0: none */
-	bool by_samples;         /* threads that come into sight from now on are known by their samples (sf_watch_knows_by_samples) */
-	bool keeps_ended;        /* a process or thread that has ended is kept until the next scan after the one that finds this: the engine has records of its end */
-	bool knows_children;     /* the engine has records of all processes that begin: none need be looked for, which would come into sight later */
-	bool has_kept;           /* the last scan has kept one */
-	uint64_t recorded_until_ns; /* of an engine that has records of sleeps: all records until then have been read */
-	bool over;               /* the recording ends: its threads need not */
-	regex_t  names;
+	regex_t  names;          /* of threads, if ... */
 	bool     has_names;
-	uint32_t n_without_files; /* threads that are not watched, as of the last list, for want of open files; and the most of them */
-	uint32_t most_without_files;
-	uint32_t n_32_bit;       /* processes whose programs are; the first of them: */
-	int32_t  first_32_bit;
-	char     name_32_bit[SF_TASK_NAME];
 	uint32_t last_serial, n_scans;
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
-	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */
-	size_t   n_first;         /* first processes that live */
-	bool     lost_firsts;     /* the last of them has just ended */
+	bool     over;           /* the recording ends: its threads need not */
+
+	/* What the engine has records of. */
+	bool by_samples;         /* new threads come into sight by their samples (sf_watch_knows_by_samples) */
+	bool knows_children;     /* of all processes that begin: a search for them would only find them later */
+	bool keeps_ended;        /* of ends: what a scan finds ended is kept until the next scan */
+	bool has_kept;           /* the last scan has kept one */
+	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
+
+	/* What is not watched, for the notes. */
+	uint32_t n_without_files, most_without_files; /* threads for which no file could be opened: in the last list, at most */
+	uint32_t n_32_bit;       /* processes with 32-bit programs; the first of them: */
+	int32_t  first_32_bit;
+	char     name_32_bit[SF_TASK_NAME];
+
+	/* CPU time that is in no thread's account. */
+	int64_t  others_ns;      /* of the processes, that is in no thread's run: at the least */
+	size_t   n_first;        /* first processes that live */
+	bool     lost_firsts;    /* the last of them has just ended */
 	uint64_t children_cpu_ns; /* of the children of first processes that have ended, while these were watched */
-	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
-	uint64_t lost_cpu_ns;     /* of threads that have ended, and for which no sample stands */
+	uint64_t ended_cpu_ns;   /* of the descendants that have ended */
+	uint64_t lost_cpu_ns;    /* of threads that have ended, and for which no sample stands */
 };
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
