@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which perf events this user may open, and why others are refused. */
+/* Which perf events this user may open and has files for, and why others are refused. */
 #include "capture/perf/allowed.h"
 
 #include <errno.h>
 #include <unistd.h>
 
+#include "capture/perf/events.h"
+#include "os/hold.h"
 #include "os/perf_events.h"
+#include "os/process.h"
 #include "os/rights.h"
+#include "os/task.h"
 
 #define PROBE_NS 1000000000
+#define FILES_PER_LOOK 3 /* at a thread */
 
 static int probe(int32_t tid, int cpu, bool kernel)
 {
@@ -83,4 +88,34 @@ bool sf_perf_fail_kernel(struct sf_error *err)
 		return sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
 	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
 	return sf_fail_hint(err, "For that, %s, or sysctl kernel.perf_event_paranoid=1.", to_have);
+}
+
+/* The events of a thread take a file for each CPU, and a look at it takes some more. */
+static bool has_files(int32_t pid, struct sf_error *why)
+{
+	int cpus[SF_PERF_MAX_CPUS];
+	const size_t n_cpus = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS);
+	struct sf_ids ids = { 0 };
+	size_t n;
+
+	sf_process_threads(pid, &ids);
+	n = ids.ids.n;
+	sf_vec_deinit(&ids.ids);
+	if (n * (n_cpus + FILES_PER_LOOK) <= sf_task_limit() / 2)
+		return true;
+	sf_fail(why, SF_E_UNSUPPORTED, "perf events of %zu threads on %zu CPUs need more files than this user may have open (%llu)", n, n_cpus,
+		(unsigned long long)sf_task_limit());
+	return sf_fail_hint(why, "Raise the limit (ulimit -n).");
+}
+
+/* Where threads may not be held, their time in the kernel is a loss. */
+bool sf_perf_is_limited(int32_t pid, struct sf_error *why)
+{
+	bool kernel;
+
+	if (!sf_perf_events_allowed(pid, &kernel, why) || kernel)
+		return false;
+	if (sf_hold_allowed(pid) != SF_HOLD_REQUESTED)
+		return !sf_perf_fail_kernel(why);
+	return !has_files(pid, why);
 }

@@ -24,6 +24,9 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
  */
 bool sf_perf_fail_open(int32_t pid, int cpu, int error, struct sf_error *err);
 
+/* A field of the engines perf and bpf (engine.h). */
+bool sf_perf_is_limited(int32_t pid, struct sf_error *why);
+
 /* Fails with what this user must have for the events to show what threads do in the kernel. */
 bool sf_perf_fail_kernel(struct sf_error *err);
 

@@ -9,6 +9,7 @@
 #include "capture/bpf/iterator.h"
 #include "capture/bpf/source.h"
 #include "capture/dump.h"
+#include "capture/perf/allowed.h"
 #include "capture/perf/perf.h"
 
 /* --- fields of the engine --- */

@@ -26,7 +26,6 @@
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
-#define FILES_PER_LOOK 3
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
@@ -39,42 +38,6 @@ static bool check(int32_t pid, struct sf_error *err)
 	bool kernel;
 
 	return pid == SF_ALL_PROCESSES ? sf_perf_check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
-}
-
-/* The events of a thread take a file for each CPU, and a look at it takes some more. */
-static bool has_files(int32_t pid, struct sf_error *why)
-{
-	int cpus[SF_PERF_MAX_CPUS];
-	const size_t n_cpus = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS);
-	struct sf_ids ids = { 0 };
-	size_t n;
-
-	sf_process_threads(pid, &ids);
-	n = ids.ids.n;
-	sf_vec_deinit(&ids.ids);
-	if (n * (n_cpus + FILES_PER_LOOK) <= sf_task_limit() / 2)
-		return true;
-	sf_fail(why, SF_E_UNSUPPORTED, "perf events of %zu threads on %zu CPUs need more files than this user may have open (%llu)", n, n_cpus,
-		(unsigned long long)sf_task_limit());
-	return sf_fail_hint(why, "Raise the limit (ulimit -n).");
-}
-
-/* Where threads may not be held, their time in the kernel is a loss. */
-bool sf_perf_is_limited(int32_t pid, struct sf_error *why)
-{
-	bool kernel;
-
-	if (!sf_perf_events_allowed(pid, &kernel, why) || kernel)
-		return false;
-	if (sf_hold_allowed(pid) != SF_HOLD_REQUESTED)
-		return !sf_perf_fail_kernel(why);
-	return !has_files(pid, why);
-}
-
-/* The child is ours, but it waits as this user did: as any other process of the user. */
-static bool try_child(int32_t pid, struct sf_error *err)
-{
-	return check(pid, err);
 }
 
 void sf_perf_close(struct sf_capture *capture)
@@ -403,7 +366,7 @@ const struct sf_engine sf_engine_perf = {
 	.examine = sf_perf_examine,
 	.check = check,
 	.is_limited = sf_perf_is_limited,
-	.try_child = try_child,
+	.try_child = check, /* the child is ours, but it waits as this user did: as any other process of the user */
 	.open = open_capture,
 	.run = sf_perf_run,
 	.stop = sf_outside_stop,

@@ -48,7 +48,6 @@ struct sf_perf {
 extern const struct sf_option sf_perf_options[];
 
 /* Fields of the engines perf and bpf (engine.h). */
-bool sf_perf_is_limited(int32_t pid, struct sf_error *why);
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 void sf_perf_close(struct sf_capture *capture);
 void sf_perf_examine(sf_finding_fn *report, void *arg);
