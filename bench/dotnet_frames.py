@@ -79,8 +79,7 @@ def publish_web(folder, version):
         os.makedirs(project, exist_ok=True)
         with open(os.path.join(project, "Web.csproj"), "w") as file:
             file.write(WEB % (version, os.path.join(TOP, "tests/programs/dotnet/Web.cs")))
-        subprocess.run(["dotnet", "publish", "-c", "Release", "-v", "q", "-o", output], cwd=project, env=environment("usual"), check=True,
-                       stdout=sys.stderr)
+        judges.run_sdk("publish", "-c", "Release", "-v", "q", "-o", output, cwd=project)
     return os.path.join(output, "Web")
 
 

@@ -24,6 +24,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -43,6 +44,13 @@ PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</Ou
 # --- what is compared ----------------------------------------------------------------------------
 
 
+def run_sdk(*arguments, **how):
+    """Runs a command of .NET's SDK: no server of the build is left running, and its files in the folder for temporary ones are removed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(["dotnet", *arguments], check=True, stdout=sys.stderr,
+                       env={**ENVIRONMENT, "MSBUILDDISABLENODEREUSE": "1", "UseSharedCompilation": "false", "TMPDIR": scratch}, **how)
+
+
 def build(folder, name, version):
     """A program with a runtime of its own; built once."""
     output = os.path.join(folder, "%s-%d" % (name, version))
@@ -52,17 +60,15 @@ def build(folder, name, version):
         os.makedirs(project, exist_ok=True)
         with open(os.path.join(project, name + ".csproj"), "w") as file:
             file.write(PROJECT % (version, os.path.abspath(os.path.join(PROGRAMS, name + ".cs"))))
-        subprocess.run(["dotnet", "publish", "-c", "Release", "-v", "q", "-o", output], cwd=project, env=ENVIRONMENT, check=True,
-                       stdout=sys.stderr)
+        run_sdk("publish", "-c", "Release", "-v", "q", "-o", output, cwd=project)
     return program
 
 
 def build_judge(folder):
     output = os.path.join(folder, "clrmd")
     if not os.path.exists(os.path.join(output, "clrmd.dll")):
-        subprocess.run(["dotnet", "build", "-c", "Release", "-v", "q", "-o", output,
-                        "--property:BaseIntermediateOutputPath=%s/" % os.path.join(folder, "clrmd-obj"), os.path.join(HERE, "clrmd")],
-                       env=ENVIRONMENT, check=True, stdout=sys.stderr)
+        run_sdk("build", "-c", "Release", "-v", "q", "-o", output, "--property:BaseIntermediateOutputPath=%s/" % os.path.join(folder, "clrmd-obj"),
+                os.path.join(HERE, "clrmd"))
     return os.path.join(output, "clrmd.dll")
 
 
