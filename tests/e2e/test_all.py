@@ -10,7 +10,7 @@ import pytest
 
 from conftest import NOBODY, PROGRAMS, need, need_findings
 from processes import until
-from recordings import Recording, ticks_so_far
+from recordings import Recording, so_far, ticks_so_far
 
 RATE = 99
 PERIODS = 4 / RATE   # seconds: the first and the last sample, rounding
@@ -145,14 +145,18 @@ def two_users(stillframe):
     (["name=^stf_"], {0, 1}), (["name=^stf_sh"], {1}), (["user=nobody"], {1}), (["name=^stf_", "user=0"], {0}), (["name=^stf_sh", "user=0"], set()),
 ])
 def test_filters(stillframe, two_users, tmp_path, conditions, found):
+    """Ends when each program that fits has had the CPU for a sample."""
     arguments = [word for condition in conditions for word in ("--filter", condition)]
-    done = stillframe("record", "--all", "-o", tmp_path / "r.sfr", "-d", "300ms", *arguments)
     if not found:
+        done = stillframe("record", "--all", "-o", tmp_path / "r.sfr", "-d", "300ms", *arguments)
         assert done.status == 1 and "nothing was sampled" in done.err and "--filter" in done.err, done
         return
+    count = "max((SELECT count(DISTINCT pid) FROM samples JOIN threads t ON t.id = thread JOIN processes p ON p.id = process WHERE pid IN (%s)))"
+    sampled = count % ", ".join(str(two_users[i].pid) for i in found)
+    stillframe.record_until(tmp_path / "r.sfr", lambda path: so_far(path, sampled) == len(found), "--engine", "perf", "--all", *arguments)
     recording = Recording(tmp_path / "r.sfr")
     pids = {pid for (pid,) in recording.rows("SELECT pid FROM processes")}
-    assert done.status == 0 and {i for i in (0, 1) if two_users[i].pid in pids} == found, (done, pids)
+    assert {i for i in (0, 1) if two_users[i].pid in pids} == found, pids
     assert " and ".join(conditions) in recording.value("SELECT command FROM session")
     recording.assert_accounts()
 
