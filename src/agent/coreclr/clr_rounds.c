@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rounds: which threads are walked, what is called in which order, and the records of what came out. */
+/* The rounds: which threads are walked, and what is called in which order. clr_walked.c records what came out. */
 #include "agent/coreclr/clr_rounds.h"
 
 #include <signal.h>
@@ -11,13 +11,13 @@
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/clr_results.h"
 #include "agent/coreclr/clr_stack.h"
+#include "agent/coreclr/clr_walked.h"
 #include "agent/sampler/round_call.h"
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/threads.h"
 #include "frozen/coreclr/coreclr.h"
 #include "frozen/raw.h"
 #include "frozen/signal/handler.h"
-#include "frozen/signal/weight.h"
 #include "os/clock.h"
 
 #define MAX_WALKED 1024              /* threads in one round; the others keep their time for the next one */
@@ -27,14 +27,6 @@
 #define LEAVE_NS 1000000000u         /* that the end of a profile waits for a round */
 #define LOOK_NS 50000u
 
-/* A thread that ran since its last sample. */
-struct walked {
-	struct sf_agent_thread *thread;
-	uint64_t cpu_ns;             /* its clock before the suspension */
-	bool is_managed;             /* the runtime has listed it */
-	struct sf_clr_stack stack;
-};
-
 static struct {
 	struct sf_clr_info *_Atomic info; /* NULL: no rounds */
 	_Atomic bool busy;           /* a round is under way */
@@ -43,7 +35,7 @@ static struct {
 	int32_t tid;                 /* of the thread that the runtime has prepared */
 	uint64_t not_before_ns;
 	struct sf_clr_pool pool;
-	struct walked walked[MAX_WALKED];
+	struct sf_clr_walked walked[MAX_WALKED];
 	uint32_t n_walked;
 	uint16_t places[SF_THREAD_TABLE_SIZE]; /* by the thread's place in the sampler's list: its place in walked + 1 */
 } rounds;
@@ -61,7 +53,7 @@ static void find_walked(struct sf_agent_threads *threads)
 {
 	rounds.n_walked = 0;
 	for (uint32_t i = 0; i < threads->n && rounds.n_walked < MAX_WALKED; i++) {
-		struct walked *walked = &rounds.walked[rounds.n_walked];
+		struct sf_clr_walked *walked = &rounds.walked[rounds.n_walked];
 
 		if (!has_run(&threads->all[i], &walked->cpu_ns))
 			continue;
@@ -78,7 +70,7 @@ static void forget_walked(const struct sf_agent_threads *threads)
 }
 
 /* The thread with this id, if it ran. The runtime has listed it, so the sampler no longer requests it. */
-static struct walked *find_listed(const struct sf_agent_threads *threads, int32_t tid)
+static struct sf_clr_walked *find_listed(const struct sf_agent_threads *threads, int32_t tid)
 {
 	struct sf_thread_entry *entry = sf_thread_table_find(threads->entries, tid);
 	uint32_t place = entry ? threads->places[entry - threads->entries] : 0;
@@ -92,104 +84,16 @@ static struct walked *find_listed(const struct sf_agent_threads *threads, int32_
 
 /* --- records --- */
 
-static void lose(enum sf_loss cause, const struct walked *walked)
+static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map, uint64_t time_ns,
+		       uint64_t pause_ns)
 {
-	struct sf_thread_entry *entry = walked->thread->entry;
-	const struct sf_weight_taken taken = sf_weigh(entry, walked->cpu_ns, sf_handler.config.period_ns);
-
-	sf_output_lose(&sf_handler.output, walked->thread->serial, cause, taken.cpu_ns, taken.wall_ns, taken.ticks);
-}
-
-/* A failed call that is of no thread, or of one that is not known: a tick all the same. */
-static void lose_call(int32_t result)
-{
-	sf_output_lose(&sf_handler.output, 0, sf_clr_loss(result), 0, 0, 1);
-}
-
-static void fill_sample(struct sf_stream_sample *ret, const struct walked *walked, uint64_t now_ns, uint64_t pause_ns)
-{
-	*ret = (struct sf_stream_sample){
-		.serial = walked->thread->serial,
-		.time_ns = now_ns,
-		.hold_ns = pause_ns,
-		.ticks = 1,
-		.label = atomic_load(&walked->thread->entry->label),
-		.syscall = SF_SYSCALL_NONE,
-		.state = SF_STATE_RUNNING,
+	const struct sf_clr_round round = {
+		.workspace = agent->workspace, .info = info, .map = map, .pool = &rounds.pool,
+		.twice = rounds.walk == SF_AGENT_WALK_BOTH, .time_ns = time_ns, .pause_ns = pause_ns,
 	};
-}
 
-/* The workspace's trace, with the thread's CPU time since its last sample as its weight. */
-static void put(struct sf_workspace *workspace, const struct walked *walked, const struct sf_stream_sample *sample)
-{
-	struct sf_thread_entry *entry = walked->thread->entry;
-	const struct sf_weight_taken taken = sf_weigh(entry, walked->cpu_ns, sf_handler.config.period_ns);
-	struct sf_stream_sample weighed = *sample;
-
-	weighed.cpu_ns = taken.cpu_ns;
-	weighed.wall_ns = taken.wall_ns;
-	weighed.ticks = taken.ticks;
-	if (sf_handler_put(&sf_handler, workspace, &weighed))
-		atomic_fetch_add(&entry->n_samples, 1);
-	else
-		sf_output_lose(&sf_handler.output, walked->thread->serial, SF_LOSS_RING_FULL, taken.cpu_ns, taken.wall_ns,
-			       taken.ticks);
-}
-
-/* Of the image with the runtime's own code; 0: not known. */
-static uint32_t code_image(const struct sf_clr_info *info, const struct sf_code_map *map)
-{
-	const uint64_t own = (uint64_t)(uintptr_t)sf_clr_entry(info, 0);
-	const struct sf_region *region = map ? sf_code_map_find(map, own) : NULL;
-
-	return region ? region->image : 0;
-}
-
-/* By both walks our own is the second sample of the same moment: it stands for no time. */
-static void put_walked(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
-		       struct walked *walked, const struct sf_stream_sample *sample)
-{
-	struct sf_workspace *workspace = agent->workspace;
-	const bool twice = rounds.walk == SF_AGENT_WALK_BOTH && walked->stack.n_own;
-	struct sf_stream_sample second = *sample;
-
-	sf_clr_stack_join(&rounds.pool, info, map, code_image(info, map), &walked->stack, workspace);
-	put(workspace, walked, sample);
-	if (!twice)
-		return;
-	sf_clr_stack_own(&rounds.pool, &walked->stack, workspace);
-	sf_handler_put(&sf_handler, workspace, &second);
-}
-
-static void record(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
-		   struct walked *walked, const struct sf_stream_sample *sample)
-{
-	const struct sf_clr_stack *stack = &walked->stack;
-
-	walked->thread->ticked_cpu_ns = walked->cpu_ns;
-	if (stack->is_full)
-		lose(SF_LOSS_CLR_NO_ROOM, walked);
-	else if (stack->result < 0)
-		lose(sf_clr_loss(stack->result), walked);
-	else if (!stack->n)
-		lose(SF_LOSS_CLR_NO_FRAMES, walked);
-	else
-		put_walked(agent, info, map, walked, sample);
-}
-
-static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
-		       uint64_t now_ns, uint64_t pause_ns)
-{
-	for (uint32_t i = 0; i < rounds.n_walked; i++) {
-		struct walked *walked = &rounds.walked[i];
-		struct sf_stream_sample sample;
-
-		fill_sample(&sample, walked, now_ns, pause_ns);
-		if (walked->is_managed)
-			record(agent, info, map, walked, &sample);
-		else /* the thread is native, or has left the runtime: the sampler requests it */
-			atomic_fetch_and(&walked->thread->entry->flags, ~(uint32_t)SF_ENTRY_IN_ROUNDS);
-	}
+	for (uint32_t i = 0; i < rounds.n_walked; i++)
+		sf_clr_walked_record(&round, &rounds.walked[i]);
 }
 
 /* The threads that the runtime would have walked lose their ticks. False: there is none. */
@@ -198,12 +102,12 @@ static bool lose_all(enum sf_loss cause)
 	bool any = false;
 
 	for (uint32_t i = 0; i < rounds.n_walked; i++) {
-		struct walked *walked = &rounds.walked[i];
+		struct sf_clr_walked *walked = &rounds.walked[i];
 
 		if (!(atomic_load(&walked->thread->entry->flags) & SF_ENTRY_IN_ROUNDS))
 			continue;
 		walked->thread->ticked_cpu_ns = walked->cpu_ns;
-		lose(cause, walked);
+		sf_clr_walked_lose(cause, walked);
 		any = true;
 	}
 	return any;
@@ -213,7 +117,7 @@ static bool lose_all(enum sf_loss cause)
 static void lose_round(int32_t result)
 {
 	if (!lose_all(sf_clr_loss(result)))
-		lose_call(result);
+		sf_clr_lose_call(result);
 }
 
 /* --- inside the suspension --- */
@@ -221,12 +125,12 @@ static void lose_round(int32_t result)
 static void capture(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
 		    uintptr_t thread)
 {
-	struct walked *walked;
+	struct sf_clr_walked *walked;
 	uint32_t tid = 0;
 	const int32_t result = sf_clr_get_thread_info(info, thread, &tid);
 
 	if (result < 0) {
-		lose_call(result);
+		sf_clr_lose_call(result);
 		return;
 	}
 	walked = find_listed(agent->threads, (int32_t)tid);
@@ -247,7 +151,7 @@ static void capture_all(const struct sf_agent *agent, struct sf_clr_info *info, 
 	while (result == SF_CLR_OK && seen < SF_THREAD_TABLE_SIZE) {
 		result = sf_clr_next_threads(threads, AT_ONCE, ids, &n);
 		if (result < 0)
-			lose_call(result);
+			sf_clr_lose_call(result);
 		for (uint32_t i = 0; result >= 0 && i < n && i < AT_ONCE; i++)
 			capture(agent, info, map, ids[i]);
 		seen += AT_ONCE;
@@ -262,7 +166,7 @@ static struct sf_clr_threads *walk_suspended(const struct sf_agent *agent, struc
 	const int32_t result = sf_clr_enum_threads(info, &threads);
 
 	if (result < 0 || !threads) {
-		lose_call(result);
+		sf_clr_lose_call(result);
 		return NULL;
 	}
 	capture_all(agent, info, map, threads);
@@ -332,7 +236,7 @@ static bool suspend_and_walk(const struct sf_agent *agent, struct sf_clr_info *i
 	if (threads)
 		sf_clr_release(threads);
 	if (result < 0)
-		lose_call(result);
+		sf_clr_lose_call(result);
 	record_all(agent, info, map, start_ns, end_ns - start_ns);
 	rounds.not_before_ns = end_ns + (PAUSE_SHARE - 1) * (end_ns - start_ns);
 	return true;
