@@ -597,7 +597,7 @@ static void clean_up(const struct call *call)
 	listener = spare = -1;
 }
 
-/* False: it was right, but all interruptions came before or after it, or its time-out came first. */
+/* False: it was right, but all interruptions came before or after it, or its time-out came before the last one. */
 static bool interrupt_call(const struct call *call)
 {
 	long result;
@@ -612,7 +612,7 @@ static bool interrupt_call(const struct call *call)
 	error = errno;
 	set_timer(0);
 	clean_up(call);
-	if (result == 0 && call->wanted != 0 && hits < HITS)
+	if (result == 0 && call->wanted != 0 && (call->restarts ? hits : mended) < HITS)
 		return false;
 	if (result != call->wanted || (call->restarts && mended))
 		fail_msg("%s: %ld (%s), %d hits, %d mended", call->name, result, strerror(error), hits,
