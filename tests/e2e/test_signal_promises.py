@@ -218,7 +218,7 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
 @pytest.mark.parametrize("clock", ["cpu-clock=perf", "cpu-clock=timer", "cpu-clock=itimer", "cpu-clock=tick", "clock=wall"])
 def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
     """open() returns the lowest number that is free: what we open meanwhile has numbers of its own."""
-    ran = inside("in_lowest", seconds(1, 60), options="rate=999hz,%s,walk=%s" % (clock, walk)).ok()
+    ran = inside("in_lowest", seconds(1, 60), options="rate=999hz,%s,walk=%s" % (clock, walk), timeout=PATIENCE).ok()
     assert ran.report.samples > 20, ran.report.samples
     ran.report.assert_accounts(0.1, 0.1)
 
