@@ -247,6 +247,47 @@ def test_no_call_fails_for_kernel_time(everybodys):
     assert int(re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)[1].replace(",", "")) > 10, done
 
 
+NAPS = """
+import os, time
+fd = os.open("/dev/zero", os.O_RDONLY)
+end, slept = time.monotonic() + 2, 0
+while time.monotonic() < end:
+    stop = time.perf_counter() + 0.001
+    os.pread(fd, 1 << 20, 0)
+    while time.perf_counter() < stop: pass
+    before = time.perf_counter(); time.sleep(0.004); slept += time.perf_counter() - before
+print("waited", int(open("/proc/self/schedstat").read().split()[1]) / 1e9)
+print("slept", slept)
+print("cpu", time.process_time())
+"""
+
+
+@pytest.fixture
+def busy_machine():
+    """More busy programs than CPUs."""
+    started = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
+    yield
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_busy_machine_of_an_ordinary_user(everybodys, busy_machine):
+    """A thread that is held for its time in the kernel waits for a CPU before it stops, and is let go when it has stopped. The program has
+    all of the time that it did not use, slept or waited for a CPU; and what it did not sleep is not blocked."""
+    if paranoid() != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2")
+    output = everybodys.path("r.sfr")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "-e", "perf", "-F", "999", "--max-cost", "20", "-o", output, "--", "/usr/bin/python3", "-c",
+                           NAPS], capture_output=True, text=True, timeout=120, env=everybodys.environment)
+    assert done.returncode == 0, done
+    told = {name: float(seconds) for name, seconds in re.findall(r"^(\w+) ([\d.]+)$", done.stdout, re.M)}
+    assert (holds := re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)) and int(holds[1].replace(",", "")) > 3, done.stderr
+    assert 2 - told["slept"] - told["waited"] - told["cpu"] < 0.3, told
+    blocked = Recording(output).value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    assert blocked < told["slept"] + 0.2, (blocked, told)
+
+
 def test_naps_of_an_ordinary_user(everybodys):
     """By auto, which takes perf. Of bursts of 0.2 ms each 100 ms looks find a few percent, and the kernel's clock finds those in user mode."""
     if paranoid() != 2:

@@ -79,6 +79,8 @@ FAULTS = [
     ("recording/innermost.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
     ("recording/innermost.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
     # The ptrace engine.
+    ("capture/ptrace/thread.c", "\tif (awake_ns < (int64_t)hold_ns)\n\t\tawake_ns = (int64_t)hold_ns;\n", "\t(void)hold_ns;\n", "test_capture_thread"),
+    ("capture/ptrace/thread.c", "\tthread->account.asleep_ns -= awake_ns;\n}", "}", "test_capture_thread"),
     ("capture/ptrace/thread.c", "thread->account.asleep_ns -= from_ns;\n\tthread->account.awake_ns += from_ns;", "(void)thread;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
     ("capture/ptrace/watched_threads.c", "sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight)", "(void)cause_of_rest(watch, thread)", "test_watch"),
@@ -95,6 +97,7 @@ FAULTS = [
     ("os/linux/hold.c", "held->signal == stops[i]", "false", "test_hold"),
     ("capture/perf/kernel_time.c", "if (!sf_thread_awake(thread) || !has_time", "if (!has_time", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "\tset_apart(perf, thread);\n\tif (!sf_thread", "\tsf_perf_kernel_time_split(perf, thread);\n\tif (!sf_thread", "test_perf_kernel_time"),
+    ("capture/perf/kernel_time.c", "if (perf->base.n_requested || ", "if (", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "!perf->events.kernel && perf->may_hold", "perf->may_hold", "test_perf_kernel_time"),
     ("capture/perf/batch.c", "sf_thread_measure_and_look(thread, now_ns) && sf_thread_awake(thread)", "sf_thread_measure_and_look(thread, now_ns)", "test_perf_batch"),
     ("capture/perf/shares.c", "thread->batch.period_ns += record->period_ns;", "thread->batch.period_ns += perf->events.period_ns;", "test_perf_batch"),

@@ -448,7 +448,34 @@ static void measure_after(uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms)
 	assert_int_equal(ran, cpu_ms != 0);
 }
 
-/* For how long a thread was awake is measured, and not told from how it was found. */
+/* A hold of so long in which the thread has run and waited for a CPU for so long. */
+static void hold_for(uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms)
+{
+	const struct sf_task_run before = thread->run;
+
+	run.cpu_ns += cpu_ms * MS;
+	run.wait_ns += wait_ms * MS;
+	stands(false, 0, 0);
+	sf_thread_add_hold(thread, &before, ms * MS);
+}
+
+/* The next batch's time contains the hold. */
+static void a_hold_is_time_awake(void **state)
+{
+	(void)state;
+	measure_after(100, 30, 20);
+	hold_for(25, 1, 20);
+	measure_after(50, 0, 0);
+	assert_int_equal(thread->account.awake_ns, 75 * MS);
+	assert_int_equal(thread->account.asleep_ns, 75 * MS);
+	assert_int_equal(thread->account.cpu_ns, 31 * MS);
+	hold_for(2, 1, 3); /* it waited before the request, too */
+	measure_after(10, 0, 0);
+	assert_int_equal(thread->account.awake_ns, 79 * MS);
+	assert_int_equal(thread->account.asleep_ns, 81 * MS);
+}
+
+/* For how long a thread was awake is measured, and not taken from the states of looks. */
 static void measured_time_is_exact(void **state)
 {
 	(void)state;
@@ -581,6 +608,7 @@ int main(void)
 		TEST(calls_are_owed_time),
 		TEST(code_takes_what_calls_leave),
 		TEST(measured_time_is_exact),
+		TEST(a_hold_is_time_awake),
 		TEST(a_new_thread_has_empty_accounts),
 		TEST(one_that_is_gone_is_none),
 		TEST(time_goes_to_what_was_seen),

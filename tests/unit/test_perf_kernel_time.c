@@ -98,6 +98,19 @@ static void a_running_thread_is_held(void **state)
 	assert_true(thread.kernel_time.holds);
 }
 
+/* It would stay stopped until the thread stops whose hold is requested already. */
+static void one_thread_is_held_at_a_time(void **state)
+{
+	(void)state;
+	ran(100);
+	perf.base.n_requested = 1;
+	look_and_seek();
+	assert_int_equal(n_holds, 0);
+	perf.base.n_requested = 0;
+	look_and_seek();
+	assert_int_equal(n_holds, 1);
+}
+
 /* A hold would break off the system call. */
 static void a_sleeping_thread_is_not_held(void **state)
 {
@@ -155,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_running_thread_is_held),
+		TEST(one_thread_is_held_at_a_time),
 		TEST(a_sleeping_thread_is_not_held),
 		TEST(a_thread_that_sleeps_on_is_not_sought),
 		TEST(own_and_unwatched_threads_are_not_held),

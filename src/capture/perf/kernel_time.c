@@ -125,7 +125,7 @@ void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns)
 		if (!thread->kernel_time.is_sought || thread->hold.is_requested || !may_seek(perf, thread))
 			continue;
 		perf->kernel_time.n_sought++;
-		if (!sf_perf_budget_has_room(&perf->budget, now_ns + (uint64_t)thread->task.tid))
+		if (perf->base.n_requested || !sf_perf_budget_has_room(&perf->budget, now_ns + (uint64_t)thread->task.tid))
 			continue;
 		if (hold(perf, thread, now_ns))
 			thread->kernel_time.n_idle = 0;

@@ -22,6 +22,7 @@
 
 #define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */
 #define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
+#define STOPS_NS 20000000           /* that threads whose holds are requested are waited for, at the most */
 #define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
@@ -117,6 +118,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
 	capture->records_sleeps = perf->sleeps.on;
+	capture->counts_waits = true;
 	capture->watch.keeps_ended = true;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&perf->no_saved);
@@ -147,7 +149,19 @@ static void set_pace(struct sf_perf *perf, uint64_t now_ns)
 	sf_vec_deinit(&ids.ids);
 }
 
-/* Serves the requests of the ptrace engine's parts: for a child that has ended, for threads that stand late. */
+/*
+ * A thread that waits for a CPU stops when it gets one, which is long after the request. Nothing else is done meanwhile:
+ * the thread would stay stopped for that time.
+ */
+static void wait_for_stops(struct sf_capture *capture)
+{
+	sf_alarm_set(sf_now_ns() + STOPS_NS);
+	while (capture->n_requested && sf_ptrace_answer(capture, true))
+		;
+	sf_alarm_set(0);
+}
+
+/* Serves the requests of the ptrace engine's parts: for a child that has ended, for threads that stop late. */
 static void answer_all(struct sf_capture *capture)
 {
 	while (sf_ptrace_answer(capture, false))
@@ -302,6 +316,8 @@ static void sample_until_over(struct sf_capture *capture)
 			return;
 		sf_perf_look_at_due(perf, now_ns);
 		sf_perf_kernel_time_seek(perf, now_ns);
+		if (capture->n_requested)
+			wait_for_stops(capture);
 		if (capture->last_tick)
 			return;
 		grow(perf, &perf->events, &perf->stack_wanted);

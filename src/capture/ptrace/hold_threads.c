@@ -60,9 +60,12 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 {
 	bool awake = sf_thread_awake(thread);
 	bool in_wait = held->at_sleep || sf_syscall_only_waits(held->syscall);
+	const struct sf_task_run before = thread->run;
 	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait);
 	struct sf_weight weight;
 
+	if (awake && capture->counts_waits)
+		sf_thread_add_hold(thread, &before, hold_ns);
 	if (awake && thread->kernel_time.holds) {
 		if (!take_kernel_time(capture, thread, held, on_cpu, &hold_ns, &weight)) {
 			sf_relay_drop(capture->relay);

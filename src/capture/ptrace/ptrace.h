@@ -32,6 +32,7 @@ struct sf_capture {
 	int child_status;
 	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
+	bool counts_waits;          /* accounts are kept by sf_thread_measure(): by the kernel's counts, not by the states of looks */
 	bool records_sleeps;        /* the engine has records of the ends of sleeps: a look's sample is one whose end is to come */
 	enum sf_hold refusal;       /* the last reason for which a thread could not be held */
 	int32_t refused_pid, refused_tid;

@@ -173,6 +173,26 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait)
 	return is_evidence(thread, in_wait, stood_ns, waited_ns) && was_on_cpu(thread, stood_ns, waited_ns);
 }
 
+/* The time from `before` on that the kernel counts as run, or as a wait for a CPU. */
+static int64_t awake_since(const struct sf_thread *thread, const struct sf_task_run *before)
+{
+	const struct sf_task_run *run = &thread->run;
+
+	return (run->cpu_ns > before->cpu_ns ? (int64_t)(run->cpu_ns - before->cpu_ns) : 0) +
+	       (run->wait_ns > before->wait_ns ? (int64_t)(run->wait_ns - before->wait_ns) : 0);
+}
+
+/* sf_thread_measure() will count all elapsed time that is not awake as asleep. */
+void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t hold_ns)
+{
+	int64_t awake_ns = awake_since(thread, before);
+
+	if (awake_ns < (int64_t)hold_ns)
+		awake_ns = (int64_t)hold_ns;
+	thread->account.awake_ns += awake_ns;
+	thread->account.asleep_ns -= awake_ns;
+}
+
 void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 {
 	thread->run.cpu_ns += cpu_ns;
@@ -269,8 +289,7 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 		return false;
 	*ran_ret = run.switches != before.switches || run.cpu_ns != before.cpu_ns;
 	count_run(thread, &run);
-	awake_ns = run.cpu_ns > before.cpu_ns ? (int64_t)(run.cpu_ns - before.cpu_ns) : 0;
-	awake_ns += run.wait_ns > before.wait_ns ? (int64_t)(run.wait_ns - before.wait_ns) : 0;
+	awake_ns = awake_since(thread, &before);
 	thread->account.awake_ns += awake_ns;
 	thread->account.asleep_ns += (int64_t)(now_ns - thread->seen_ns) - awake_ns;
 	thread->seen_ns = now_ns;
