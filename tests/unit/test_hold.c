@@ -87,7 +87,7 @@ static int end_after(int signal, void (*action)(int))
 	assert_true(sf_hold_run(hold, &child, &err));
 	assert_int_equal(child.held.signal, signal);
 	assert_false(child.held.ours);
-	if (signal == SIGTSTP) {
+	if (signal == SIGSTOP) {
 		assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
 		assert_true(WIFSTOPPED(status));
 		kill(child.pid, SIGCONT);
@@ -113,7 +113,7 @@ static void test_signals_of_the_program(void **state)
 	(void)state;
 	assert_int_equal(end_after(SIGUSR1, handle), FAILED_AFTER_HANDLER);
 	assert_int_equal(end_after(SIGCHLD, handle), FAILED_AFTER_HANDLER);
-	assert_int_equal(end_after(SIGTSTP, SIG_DFL), FAILED);
+	assert_int_equal(end_after(SIGSTOP, SIG_DFL), FAILED);
 }
 
 int main(void)
