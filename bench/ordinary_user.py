@@ -36,7 +36,7 @@ def dd(stack):
 
 
 def reads(stack):
-    return as_nobody(stack, "python3", "-c", SMALL_READS)
+    return as_nobody(stack, "/usr/bin/python3", "-c", SMALL_READS)
 
 
 def gcc(stack):

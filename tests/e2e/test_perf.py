@@ -11,7 +11,7 @@ import pytest
 
 from conftest import LONG, NOBODY, PROGRAMS, need, need_findings, need_kernel_samples, paranoid, refuse
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
-from processes import until
+from processes import cpu_of, until
 from recordings import Recording, cpu_told, of_the_three
 
 
@@ -372,6 +372,19 @@ def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
     assert Recording(output).value("SELECT coalesce(sum(count), 0) FROM holds") > 0, said
     times = [float(line.split()[1]) for line in log.read_text().splitlines() if "--- SIGRT" in line]
     assert not [at for at in times if at > ended + 0.5], (ended, times)
+
+
+def test_earlier_cpu_time_is_not_counted(stillframe, target, tmp_path):
+    """A sample that comes before the first look at the threads is of a thread that has run before. strace delays what enables the events."""
+    need("strace")
+    spins = target(["/bin/sh", "-c", "echo ready; while :; do :; done"])
+    until(lambda: cpu_of(spins.pid) > 1.5, "it has used CPU time", 60)
+    output = tmp_path / "r.sfr"
+    done = subprocess.run(["strace", "-f", "-qq", "-e", "trace=ioctl", "-e", "inject=ioctl:delay_exit=5000", "-o", "/dev/null", stillframe.path, "record",
+                           "-p", str(spins.pid), "-e", "perf", "-d", "300ms", "-F", "999", "-o", output], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    seen, _, counted = Recording(output).cpu()
+    assert 0 < seen <= counted < 1.5, (seen, counted)
 
 
 def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):

@@ -299,7 +299,7 @@ static void sample_until_over(struct sf_capture *capture)
 	sf_perf_kernel_time_begin(perf);
 	if (sf_watch_is_sampled(&capture->watch))
 		note_all(perf);
-	else if (capture->options.all) /* what runs already is known before there are samples */
+	else if (!capture->options.child) /* what runs already is known before there are records: all others are new */
 		scan(perf, start_ns);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
