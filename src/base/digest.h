@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A digest of bytes. Other bytes with the same digest cannot be made: BLAKE2b with 32 bytes of result and no key (RFC 7693).
- * Nothing else is linked for it, because the agent needs libc only.
+ * A digest of bytes: BLAKE2b with 32 bytes of result and no key (RFC 7693). Nothing that is known finds other bytes with
+ * the same digest. The code is here, and in no library, because the agent needs libc only.
  *
  * Signal-safe. A struct sf_digest belongs to its caller and needs no freeing.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * x86-64 instructions, as far as the walker has use for them: how long one is, and what it does to the stack pointer and the frame
- * pointer. For code without unwind rules. An instruction that is not known is an end, not a guess.
+ * x86-64 instructions, as far as the walker needs them: how long one is, and what it does to the stack pointer and the
+ * frame pointer. For code without unwind rules. An instruction that is not known is an end, not a guess.
  */
 #ifndef SF_FROZEN_CODE_X86_64_H
 #define SF_FROZEN_CODE_X86_64_H

@@ -12,7 +12,7 @@ import pytest
 from conftest import LONG, NOBODY, PROGRAMS, need, need_findings, need_kernel_samples, paranoid, refuse
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from processes import cpu_of, until
-from recordings import Recording, cpu_told, of_the_three
+from recordings import Recording, cpu_told, of_the_three, samples_so_far
 
 
 def path_of(name):
@@ -286,6 +286,30 @@ def test_a_busy_machine_of_an_ordinary_user(everybodys, busy_machine):
     assert 2 - told["slept"] - told["waited"] - told["cpu"] < 0.3, told
     blocked = Recording(output).value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
     assert blocked < told["slept"] + 0.2, (blocked, told)
+
+
+def test_a_hold_is_no_sleep(everybodys, target):
+    """strace makes each hold last for 30 ms or more: each of its calls of ptrace takes that much longer."""
+    need("strace")
+    if paranoid() != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2")
+    naps = target([*NOBODY, "/usr/bin/python3", "-u", "-c", "print('ready'); input()\n" + NAPS.replace("1 << 20", "1 << 22")], stdin=subprocess.PIPE)
+    output = everybodys.path("r.sfr")
+    with subprocess.Popen([*NOBODY, "strace", "-f", "-qq", "-e", "trace=ptrace", "-e", "inject=ptrace:delay_enter=10000", "-o", "/dev/null",
+                           everybodys.stillframe(), "record", "-p", str(naps.pid), "-e", "perf", "-F", "999", "--max-cost", "50", "-o", output],
+                          stderr=subprocess.PIPE, text=True, env=everybodys.environment) as traced:
+        until(lambda: samples_so_far(output), "it waits for its input", 60)
+        naps.process.stdin.write("\n")
+        naps.process.stdin.flush()
+        told = naps.finish()[1]
+        said = traced.communicate(timeout=60)[1]
+    assert traced.returncode == 0, said
+    slept = float(re.search(r"^slept ([\d.]+)$", told, re.M)[1])
+    recording = Recording(output)
+    held = recording.value("SELECT coalesce(sum(count), 0) FROM holds WHERE up_to_ns > 10000000")
+    blocked = recording.value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    before = recording.duration() - 2   # it waits for its input, but for its start and end
+    assert held and blocked < before + slept + 0.1, (held, blocked, before, slept, said)
 
 
 def test_naps_of_an_ordinary_user(everybodys):

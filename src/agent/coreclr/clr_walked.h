@@ -21,7 +21,7 @@ struct sf_clr_walked {
 	struct sf_clr_stack stack;
 };
 
-/* What all records of a round have in common. Not owned. */
+/* The properties that all records of a round share. Pointers are not owned. */
 struct sf_clr_round {
 	struct sf_workspace *workspace;
 	struct sf_clr_info *info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels: each different pair of key and value has a number, which has a record in the outbox before a sample carries it. Not for the
- * sampler, which must not wait for their lock.
+ * Labels. Each different pair of key and value has a number, which has a record in the outbox before a sample carries
+ * it. Not for the sampler, which must not wait for their lock.
  */
 #ifndef SF_AGENT_THREADS_LABELS_H
 #define SF_AGENT_THREADS_LABELS_H

@@ -8,7 +8,7 @@
 #include "os/clock.h"
 #include "os/syscalls.h"
 
-#define MAX_ASKED 64                /* holds under way at a time */
+#define MAX_REQUESTED 64                /* holds under way at a time */
 #define PATIENCE_NS 1000000         /* how long one thread is waited for before the next */
 
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
@@ -65,7 +65,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)
-		sf_thread_add_hold(thread, &before, hold_ns);
+		sf_thread_add_hold(thread, &before, sf_now_ns() - thread->hold.requested_ns);
 	if (awake && thread->kernel_time.holds) {
 		if (!take_kernel_time(capture, thread, held, on_cpu, &hold_ns, &weight)) {
 			sf_relay_drop(capture->relay);
@@ -175,11 +175,11 @@ void sf_ptrace_let_go_while_waiting(void *arg)
 	}
 }
 
-static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+static void request(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	enum sf_hold result;
 
-	if (capture->n_requested >= MAX_ASKED)
+	if (capture->n_requested >= MAX_REQUESTED)
 		return; /* its time goes on to the next tick */
 	result = sf_hold_request(thread->task.tid);
 	if (result == SF_HOLD_REQUESTED) {
@@ -244,7 +244,7 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 	}
 	move_to(capture, thread);
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
-	ask(capture, thread, now_ns);
+	request(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);
 	if (thread->hold.is_requested || sf_now_ns() - thread->hold.requested_ns > SF_ELSEWHERE_NS)
 		thread->cpu = -1;

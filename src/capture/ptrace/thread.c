@@ -183,12 +183,12 @@ static int64_t awake_since(const struct sf_thread *thread, const struct sf_task_
 }
 
 /* sf_thread_measure() will count all elapsed time that is not awake as asleep. */
-void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t hold_ns)
+void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t ns)
 {
 	int64_t awake_ns = awake_since(thread, before);
 
-	if (awake_ns < (int64_t)hold_ns)
-		awake_ns = (int64_t)hold_ns;
+	if (awake_ns < (int64_t)ns)
+		awake_ns = (int64_t)ns;
 	thread->account.awake_ns += awake_ns;
 	thread->account.asleep_ns -= awake_ns;
 }

@@ -46,14 +46,14 @@ struct sf_watch {
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	bool     over;           /* the recording ends: its threads need not */
 
-	/* What the engine has records of. */
+	/* The engine has records: */
 	bool by_samples;         /* new threads come into sight by their samples (sf_watch_knows_by_samples) */
 	bool knows_children;     /* of all processes that begin: a search for them would only find them later */
 	bool keeps_ended;        /* of ends: what a scan finds ended is kept until the next scan */
 	bool has_kept;           /* the last scan has kept one */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
 
-	/* What is not watched, for the notes. */
+	/* For notes: threads and processes that are not watched. */
 	uint32_t n_without_files, most_without_files; /* threads for which no file could be opened: in the last list, at most */
 	uint32_t n_32_bit;       /* processes with 32-bit programs; the first of them: */
 	int32_t  first_32_bit;

@@ -18,8 +18,8 @@ bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, u
 		   uint64_t above);
 
 /*
- * The return address that the thread's last suspension which replaced one has replaced at `slot`; false: it was another
- * slot. *present_ret: it is replaced now. Signal-safe.
+ * A suspension may replace a return address on the thread's stack, and the Thread object keeps the last one that was
+ * replaced. That one, if it was at `slot`; false: it was elsewhere. *present_ret: it is still replaced. Signal-safe.
  */
 bool sf_clr_hijacked_return(const struct sf_coreclr *coreclr, const struct sf_reader *memory,
 			    uint64_t thread, uint64_t slot, bool *present_ret, uint64_t *ret);
