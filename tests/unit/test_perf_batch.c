@@ -579,6 +579,28 @@ static void test_a_hole(void **state)
 	assert_int_equal(perf.stack_wanted, 0);
 }
 
+/* Only a copy that was handed on whole says that there is no longer one. */
+static void test_the_longest_copy(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	perf.events.stack_bytes = SF_PERF_MAX_STACK;
+	threads[0].needs.size = 1024;
+	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 4096, 4096);
+	append(0, &made);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[0].stack_size, 2048);
+	assert_int_equal(sent[0].stack_more, 1);
+	assert_false(buffer.copy.longest);
+	threads[0].needs.size = 4096;
+	made_sample(&made, 10, 10, 7, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 4096, 4096);
+	append(0, &made);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[1].stack_size, 4096);
+	assert_true(buffer.copy.longest);
+}
+
 /* The end of a stack is looked at once. */
 static void test_the_end_of_a_stack(void **state)
 {
@@ -893,6 +915,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_longest_copy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),

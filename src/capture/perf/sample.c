@@ -110,7 +110,7 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
 	hole = record->stack_size < record->stack_room && fill_hole(perf, thread, record, ret->stack_start);
 	ret->stack_more = hole || size < record->stack_size || record->stack_size == record->stack_room;
-	ret->longest = !hole && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
+	ret->longest = !hole && size == record->stack_size && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
 	if (size)
 		memcpy(ret->stack, record->stack, size);
 }
