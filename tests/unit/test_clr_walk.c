@@ -267,6 +267,39 @@ static void a_hijack_of_the_time_of_the_copy(void **state)
 	assert_int_equal(r.trace.n_frames, 1);
 }
 
+/*
+ * When the Thread has a later one, the stack itself has the original again: as it is now, if the caller's frame is still the
+ * one that was copied.
+ */
+static void a_hijack_that_is_over(void **state)
+{
+	static _Alignas(8) uint8_t copy[SIZE];
+	struct sf_reader *memory = &r.still.memory;
+
+	(void)state;
+	put_hijack(0x80);
+	recorded_put(&r, THREAD + 160, STACK + 0x180);
+	recorded_put(&r, STACK + 0x138, CALLED);
+	put_frame(STACK + 0x140);
+	assert_true(sf_read(memory, copy, STACK, SIZE));
+	recorded_put(&r, STACK + 0x100, CALLED);
+	memory->window = copy;
+	memory->window_start = STACK;
+	memory->window_size = SIZE;
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	r.still.flags = SF_STILL_COPY;
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 3);
+	check_main(1, CALLED);
+	check_main(2, CALLED);
+	recorded_put(&r, STACK + 0x138, MAIN + 0x10); /* another frame by now */
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	recorded_put(&r, STACK + 0x138, CALLED);
+	recorded_put(&r, STACK + 0x100, MAIN + 0x10); /* code, but behind no call */
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
 /* Native code without rules: the explicit frame leads to the managed caller. */
 static void put_native(uint64_t frame)
 {
@@ -424,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup(a_hijacked_return, start),
 		cmocka_unit_test_setup(a_stale_hijack, start),
 		cmocka_unit_test_setup(a_hijack_of_the_time_of_the_copy, start),
+		cmocka_unit_test_setup(a_hijack_that_is_over, start),
 		cmocka_unit_test_setup(an_explicit_frame, start),
 		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),
 		cmocka_unit_test_setup(the_routine_of_hijacked_returns, start),

@@ -69,42 +69,67 @@ static enum sf_step step_stub(struct sf_cursor *cursor, enum sf_end *why)
 	return SF_STEP_FAILED;
 }
 
-/* Whether the caller to which the cursor has come has a return address itself, in its own frame. */
-static bool leads_on(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor)
+/* Whether the caller to which the cursor has come has a return address itself, in its own frame: at *slot_ret. */
+static bool leads_on(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor, uint64_t *slot_ret, uint64_t *pc_ret)
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
 	const uint64_t at = cursor->regs.pc - 1;
 	const struct sf_clr_range *range = sf_clr_find_range(coreclr, at);
 	struct sf_regs regs = cursor->regs;
 	struct sf_clr_body body;
-	uint64_t slot;
 	enum sf_end why;
 
-	return range && sf_clr_find_body(&coreclr->layout, range, &code, at, &body) == SF_CLR_FOUND_BODY &&
-	       sf_clr_unwind(&cursor->still->memory, &body, false, &regs, &slot, &why) && is_return_address(cursor, regs.pc);
+	if (!range || sf_clr_find_body(&coreclr->layout, range, &code, at, &body) != SF_CLR_FOUND_BODY ||
+	    !sf_clr_unwind(&cursor->still->memory, &body, false, &regs, slot_ret, &why))
+		return false;
+	*pc_ret = regs.pc;
+	return is_return_address(cursor, regs.pc);
+}
+
+/*
+ * The Thread object has the original of the last return address that was replaced, also when the suspension is over. Then it is
+ * taken if the copied stack goes on from there.
+ */
+static bool take_noted(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t slot)
+{
+	const struct sf_still *still = cursor->still;
+	uint64_t caller_slot, caller_pc;
+	bool present;
+
+	if (!sf_clr_hijacked_return(coreclr, &still->memory, still->handles[coreclr->runtime.slot], slot, &present,
+				    &cursor->regs.pc) ||
+	    !is_return_address(cursor, cursor->regs.pc))
+		return false;
+	return present || (still->flags & SF_STILL_COPY && leads_on(coreclr, cursor, &caller_slot, &caller_pc));
+}
+
+/*
+ * After a suspension the runtime puts the original back. So the stack has it by now if the frames are still the same: the
+ * copied stack goes on from there, and the caller's own return address is the copied one.
+ */
+static bool take_restored(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t slot)
+{
+	struct sf_reader now = sf_reader_outside(&cursor->still->memory);
+	uint64_t caller_slot, caller_pc, pc;
+
+	now.window_size = now.n_others = 0;
+	return cursor->still->flags & SF_STILL_COPY && sf_read_u64(&now, slot, &cursor->regs.pc) &&
+	       is_return_address(cursor, cursor->regs.pc) && leads_on(coreclr, cursor, &caller_slot, &caller_pc) &&
+	       sf_read_u64(&now, caller_slot, &pc) && pc == caller_pc;
 }
 
 /*
  * To suspend a thread the runtime replaces the return address of one of its managed frames by that of a routine of its own,
- * which no call instruction precedes. The Thread object has the original. Where the thread runs again since its stack was
- * copied, the suspension may be over. The original stays in the Thread until the next one: it is taken if the copied
- * stack goes on from there. False: it is not to be had.
+ * which no call instruction precedes. Where the thread runs again since its stack was copied, the suspension may be over, and
+ * another one may have begun. False: the original is not to be had.
  */
 static bool undo_hijack(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t slot)
 {
 	const struct sf_region *region = sf_code_map_find(cursor->still->map, cursor->regs.pc);
-	const struct sf_still *still = cursor->still;
-	bool present;
-	uint64_t original;
 
 	if (!region || region->runtime || is_return_address(cursor, cursor->regs.pc))
 		return true;
-	if (!sf_clr_hijacked_return(coreclr, &still->memory, still->handles[coreclr->runtime.slot], slot, &present,
-				    &original) ||
-	    !is_return_address(cursor, original))
-		return false;
-	cursor->regs.pc = original;
-	return present || (still->flags & SF_STILL_COPY && leads_on(coreclr, cursor));
+	return take_noted(coreclr, cursor, slot) || take_restored(coreclr, cursor, slot);
 }
 
 static enum sf_step step_body(const struct sf_coreclr *coreclr, struct sf_cursor *cursor,
