@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Managed frames beside those of ClrMD (tests/judges/dotnet.py), in programs as they are used: a mixture of JSON, regular expressions, LINQ, async and
-sorting; a service of ASP.NET Core under load on the loopback; `dotnet build` of a solution; a formatter (CSharpier) over a tree of sources. Packages
+sorting; a service of ASP.NET Core under load on the loopback; `dotnet build` of a solution in C# and F#; a formatter (CSharpier) over a tree of sources. Packages
 are needed from NuGet.
 
     dotnet_frames.py --folder FOLDER [--seconds N] [--versions 10,9,8] [--programs NAME,...] [--settings NAME,...]
@@ -33,7 +33,7 @@ SETTINGS = {
     "no precompiled code": {"DOTNET_ReadyToRun": "0"},
 }
 CLIENTS = 4
-N_PROJECTS, N_FILES = 4, 40         # of the solution
+N_PROJECTS, N_FILES = 4, 40         # of the solution: C#, and one more in F#
 N_TREE = 2000                       # files of the tree
 FORMATTER = "1.3.0"                 # CSharpier's version
 WARM = 1.5                          # seconds from a process's start: before them a runtime has nothing to look at
@@ -41,6 +41,8 @@ WARM = 1.5                          # seconds from a process's start: before the
 WEB = """<Project Sdk="Microsoft.NET.Sdk.Web"><PropertyGroup><TargetFramework>net%d.0</TargetFramework>
 <RuntimeIdentifier>linux-x64</RuntimeIdentifier><SelfContained>true</SelfContained><InvariantGlobalization>true</InvariantGlobalization>
 <EnableDefaultCompileItems>false</EnableDefaultCompileItems></PropertyGroup><ItemGroup><Compile Include="%s"/></ItemGroup></Project>"""
+FSHARP = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup>
+<ItemGroup>%s<ProjectReference Include="../Part0/Part0.csproj"/></ItemGroup></Project>"""
 LIBRARY = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup>%s</Project>"""
 
 
@@ -120,8 +122,17 @@ def write_source(path, name, n):
         file.write("}}\n")
 
 
+def write_fsharp(path, name, n):
+    with open(path, "w") as file:
+        file.write("module Made.%s\nopen System\ntype Kind = One of int | Two of string * int | Three\n" % name)
+        for i in range(n):
+            file.write("let rec f%d (a: int) (items: Kind list) =\n    match items with\n    | One n :: rest when n > %d -> f%d (a + n) rest\n"
+                       "    | Two(s, n) :: rest -> [ for x in 0 .. n -> x * s.Length ] |> List.filter (fun x -> x %% 2 = 0) |> List.sum\n"
+                       "    | _ :: rest -> f%d a rest\n    | [] -> a\n" % (i, i, i, i))
+
+
 def make_solution(folder):
-    top = os.path.join(folder, "solution")
+    top = os.path.join(folder, "solution-mixed")
     if os.path.exists(os.path.join(top, "All.slnx")):
         return top
     for i in range(N_PROJECTS):
@@ -132,8 +143,14 @@ def make_solution(folder):
             file.write(LIBRARY % before)
         for k in range(N_FILES):
             write_source(os.path.join(project, "C%d_%d.cs" % (i, k)), "C%d_%d" % (i, k), 30)
+    os.makedirs(os.path.join(top, "Sharp"), exist_ok=True)
+    for k in range(N_FILES):
+        write_fsharp(os.path.join(top, "Sharp", "S%d.fs" % k), "S%d" % k, 30)
+    with open(os.path.join(top, "Sharp", "Sharp.fsproj"), "w") as file:
+        file.write(FSHARP % "".join('<Compile Include="S%d.fs"/>' % k for k in range(N_FILES)))
     with open(os.path.join(top, "All.slnx"), "w") as file:
-        file.write("<Solution>%s</Solution>" % "".join('<Project Path="Part%d/Part%d.csproj"/>' % (i, i) for i in range(N_PROJECTS)))
+        file.write("<Solution>%s<Project Path=\"Sharp/Sharp.fsproj\"/></Solution>" %
+                   "".join('<Project Path="Part%d/Part%d.csproj"/>' % (i, i) for i in range(N_PROJECTS)))
     return top
 
 
