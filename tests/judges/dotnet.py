@@ -17,6 +17,7 @@ Exit status: 0 if enough is equal, 1 if not.
 """
 import argparse
 import collections
+import contextlib
 import json
 import os
 import random
@@ -32,8 +33,8 @@ PROGRAMS = os.path.join(HERE, "../programs/dotnet")
 ENOUGH = 99.9
 ENVIRONMENT = {**os.environ, "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"}
 
-# `on_native`: what it has called is native code
-Frame = collections.namedtuple("Frame", "pc name on_native")
+# `on_native`: what it has called is native code; `sp`: of ClrMD's frames
+Frame = collections.namedtuple("Frame", "pc name on_native sp", defaults=(None,))
 
 PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><TargetFramework>net%d.0</TargetFramework>
 <RuntimeIdentifier>linux-x64</RuntimeIdentifier><SelfContained>true</SelfContained><InvariantGlobalization>true</InvariantGlobalization>
@@ -44,11 +45,23 @@ PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</Ou
 # --- what is compared ----------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def scratch():
+    """Processes of .NET that are started meanwhile have their temporary files, such as sockets and pipes for diagnosis, in a folder that is
+    removed at the end: one that is killed leaves them."""
+    with tempfile.TemporaryDirectory() as folder:
+        ENVIRONMENT["TMPDIR"] = folder
+        try:
+            yield
+        finally:
+            del ENVIRONMENT["TMPDIR"]
+
+
 def run_sdk(*arguments, **how):
     """Runs a command of .NET's SDK: no server of the build is left running, and its files in the folder for temporary ones are removed."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["dotnet", *arguments], check=True, stdout=sys.stderr,
-                       env={**ENVIRONMENT, "MSBUILDDISABLENODEREUSE": "1", "UseSharedCompilation": "false", "TMPDIR": scratch}, **how)
+                       env={**ENVIRONMENT, "MSBUILDDISABLENODEREUSE": "1", "UseSharedCompilation": "false", "TMPDIR": folder}, **how)
 
 
 def build(folder, name, version):
@@ -83,7 +96,7 @@ class Judge:
         stacks = {}
         for thread in json.loads(self.process.stdout.readline()):
             frames = [frame for frame in thread["frames"] if frame["kind"] == "ManagedMethod" and frame["method"]]
-            stacks[thread["tid"]] = [Frame(frame["pc"], (frame["type"], frame["method"]), False) for frame in frames]
+            stacks[thread["tid"]] = [Frame(frame["pc"], (frame["type"], frame["method"]), False, frame["sp"]) for frame in frames]
         return stacks
 
     def end(self):
@@ -114,18 +127,18 @@ def look(stillframe, pid):
 
 
 def is_same_method(written, names):
-    """`written`: as stillframe writes it; `names`: ClrMD's of the type and of the method. Methods that the compiler made have names of
-    their own with both."""
+    """`written`: as stillframe writes it, where a property's accessor is `Property.get`; `names`: ClrMD's of the type and of the method.
+    Methods that the compiler made have names of their own with both."""
     kind, method = names
     if re.search(r"(^|[+.])<", kind) or method.startswith("<"):
         return True
-    method = re.sub(r"\b(get|set|add|remove)_(\w+)$", r"\2.\1", method.split("[[")[0])
     plain = written.split("(")[0]
     while "<" in plain and ">" in plain:
         plain, n = re.subn(r"<[^<>]*>", "", plain)
         if not n:
             break
-    return plain.split(".")[-1] == method.split(".")[-1]
+    parts = plain.split(".")
+    return method.split("[[")[0].split(".")[-1] in (parts[-1], "_".join(parts[:-3:-1]))
 
 
 def is_same(ours, theirs):
@@ -176,6 +189,13 @@ def wait_until_stopped(pid):
         time.sleep(0.001)
 
 
+def without_strangers(theirs, places):
+    """ClrMD shows the innermost frame of a thread that runs managed code also as one of threads of the background collector. Stacks are
+    disjoint: what is at another thread's pc and stack pointer is that thread's."""
+    owners = {(int(place[1], 16), int(place[0], 16)): tid for tid, place in places.items() if len(place) == 2}
+    return {tid: frames for tid, frames in theirs.items() if not frames or owners.get((frames[0].pc, frames[0].sp), tid) == tid}
+
+
 def moment(pid, stillframe, judge, counts, examples):
     """One more moment. Returns the number of samples."""
     states = {tid: state(pid, tid) for tid in tasks(pid)}
@@ -183,7 +203,7 @@ def moment(pid, stillframe, judge, counts, examples):
     try:
         wait_until_stopped(pid)
         before = places(pid)
-        ours, theirs = look(stillframe, pid), judge.look(pid)
+        ours, theirs = look(stillframe, pid), without_strangers(judge.look(pid), before)
         wait_until_stopped(pid)
         after = places(pid)
         moved = {tid: (place, after.get(tid)) for tid, place in before.items() if after.get(tid) != place}
@@ -225,17 +245,7 @@ def show(examples, n):
                 print("    %-90.90s | %.90s" % (mine, its))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stillframe", required=True)
-    parser.add_argument("--folder", required=True, help="for what is built; kept")
-    parser.add_argument("--versions", default="8,9,10")
-    parser.add_argument("--programs", default="Mixture 3,Work busy,Blocked")
-    parser.add_argument("--moments", type=int, default=20, help="of each program")
-    parser.add_argument("--show", type=int, default=0, help="examples of what is not equal")
-    given = parser.parse_args()
-    folder = os.path.abspath(given.folder)
-    os.makedirs(folder, exist_ok=True)
+def judge_all(given, folder):
     judge = Judge(build_judge(folder))
     fine = True
     for version in map(int, given.versions.split(",")):
@@ -252,7 +262,22 @@ def main():
                     fine = fine and 100 * (n - different) / n >= ENOUGH
             show(examples, given.show)
     judge.end()
-    return 0 if fine else 1
+    return fine
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stillframe", required=True)
+    parser.add_argument("--folder", required=True, help="for what is built; kept")
+    parser.add_argument("--versions", default="8,9,10")
+    parser.add_argument("--programs", default="Mixture 3,Work busy,Blocked")
+    parser.add_argument("--moments", type=int, default=20, help="of each program")
+    parser.add_argument("--show", type=int, default=0, help="examples of what is not equal")
+    given = parser.parse_args()
+    folder = os.path.abspath(given.folder)
+    os.makedirs(folder, exist_ok=True)
+    with scratch():
+        return 0 if judge_all(given, folder) else 1
 
 
 if __name__ == "__main__":
