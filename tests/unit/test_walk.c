@@ -1305,6 +1305,42 @@ static void what_only_looks_like_an_epilogue(void **state)
 		      { APP + 0x310, STACK + 0x140, ROWS });
 }
 
+/*
+ * A suspension has replaced a return address by that of a routine, which is behind no call: it is no thread's first function.
+ * Behind a call that does not return, the start of a function is one.
+ */
+static void a_hijacked_return_of_nativeaot(void **state)
+{
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	struct sf_rules rules = simple_rules(RSP, 16, -8);
+	(void)state;
+
+	be_in_managed_code();
+	table_row(&libc, 0x400, &rules);
+	table_finish(&libc);
+	recorded_put(&r, STACK + 0x118, LIBC + 0x400);
+	recorded_put(&r, STACK + 0x128, APP + 0x110);
+	recorded_put(&r, STACK + 0x140, 0xbbb);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	r.still.regs.pc = LIBC + 0x110;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	assert_int_equal(r.trace.n_frames, 2);
+	assert_int_equal(r.frames[1].pc, LIBC + 0x400);
+	assert_true(r.frames[1].flags & SF_FRAME_EXACT); /* its name is that of the routine */
+	be_in_managed_code();
+	table_row(&libc, 0x300, &rules);
+	table_row(&libc, 0x400, &rules);
+	table_finish(&libc);
+	recorded_put(&r, STACK + 0x118, LIBC + 0x400);
+	recorded_bytes(&r, LIBC + 0x400 - sizeof(call), call, sizeof(call));
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x110, STACK + 0x100, LEAF },
+		      { LIBC + 0x400, STACK + 0x120, ROWS },
+		      { APP + 0x110, STACK + 0x130, ROWS },
+		      { APP + 0x310, STACK + 0x150, ROWS });
+}
+
 /* The routine that throws for a hardware fault: its caller is the instruction that has faulted, with all its registers. */
 static void a_fault_in_managed_code(void **state)
 {
@@ -1410,6 +1446,7 @@ int main(void)
 		TEST(no_caller_is_made_up_for_a_clock),
 		TEST(an_epilogue_without_rules),
 		TEST(what_only_looks_like_an_epilogue),
+		TEST(a_hijacked_return_of_nativeaot),
 		TEST(a_fault_in_managed_code),
 		TEST(guessed_rules_are_marked),
 		TEST(damaged_rules_are_ends),

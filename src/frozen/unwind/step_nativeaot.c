@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stepper for programs of .NET's NativeAOT compiler. Signal-safe. Their rules are wrong in two places:
+ * The stepper for programs of .NET's NativeAOT compiler. Signal-safe. Their rules are wrong in two places, and one return
+ * address is none:
  *
  * - Rules of managed code describe the prologue only (UnixNativeCodeManager.cpp, which follows epilogues for the same
  *   reason). Where a thread stands in an epilogue, its instructions are followed.
@@ -8,9 +9,10 @@
  *   called: the handler of SIGSEGV makes the thread go on there. It aligns the stack and saves the registers of the
  *   fault, first among them its place and stack pointer. Its rules take a word of the frame that has faulted for a
  *   return address.
+ * - To suspend a thread the runtime replaces a return address by that of a routine of its own (RhpGcProbeHijack:
+ *   nativeaot/Runtime/amd64/GcProbe.S). The original is in the runtime's structure of the thread, among its thread-local
+ *   variables, which are not found from a stack. So the walk ends there.
  */
-#include <string.h>
-
 #include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
@@ -36,14 +38,23 @@ static const struct {
 	uint8_t word, reg;
 } words[] = { { 1, 7 }, { 2, 6 }, { 4, 3 }, { 6, 12 }, { 7, 13 }, { 8, 14 }, { 9, 15 } };
 
+/* Frozen code does not call memcmp(), which the compiler does where it takes a comparison for a rare one. */
+static bool is_saves_fault(const uint8_t *bytes)
+{
+	for (size_t i = 0; i < sizeof(saves_fault); i++) {
+		if (bytes[i] != saves_fault[i])
+			return false;
+	}
+	return true;
+}
+
 static bool begins_so(const struct sf_cursor *cursor, uint64_t body)
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
 	uint8_t bytes[sizeof(saves_fault) + MAX_TAKE];
 
 	return sf_read(&code, bytes, body - sizeof(bytes), sizeof(bytes)) &&
-	       (memcmp(bytes, saves_fault, sizeof(saves_fault)) == 0 ||
-		memcmp(bytes + 1, saves_fault, sizeof(saves_fault)) == 0);
+	       (is_saves_fault(bytes) || is_saves_fault(bytes + 1));
 }
 
 /* Only one routine saves rbp there: so the code of few others is read. */
@@ -95,7 +106,7 @@ static bool is_saving(const struct sf_cursor *cursor, uint64_t *sp_ret)
 	    !sf_read(&code, bytes, cursor->regs.pc - N, sizeof(bytes)))
 		return false;
 	for (unsigned done = 0; done <= N; done++) {
-		if (memcmp(bytes + N - done, saves_fault, N) != 0)
+		if (!is_saves_fault(bytes + N - done))
 			continue;
 		*sp_ret = cursor->regs.r[done ? RAX : cursor->still->arch->sp];
 		return true;
@@ -131,13 +142,29 @@ static enum sf_step leave_epilogue(struct sf_cursor *cursor, const struct sf_reg
 	return SF_STEP_TAKEN;
 }
 
+/* No call is before that routine. Other return addresses at a function's start are behind a call that does not return. */
+static bool is_hijacked(const struct sf_cursor *cursor, const struct sf_region *region)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint64_t target;
+
+	return !cursor->exact && sf_table_starts_row(region->table, cursor->regs.pc - region->bias) &&
+	       !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target);
+}
+
 enum sf_step sf_step_nativeaot(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	struct sf_row_range row;
 	uint64_t sp;
 
-	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_NATIVEAOT) ||
-	    !sf_table_range(region->table, cursor->regs.pc - region->bias - !cursor->exact, &row))
+	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_NATIVEAOT))
+		return SF_STEP_NOT_MINE;
+	if (is_hijacked(cursor, region)) {
+		cursor->trace->frames[cursor->trace->n_frames - 1].flags |= SF_FRAME_EXACT;
+		*why = SF_END_RUNTIME;
+		return SF_STEP_FAILED;
+	}
+	if (!sf_table_range(region->table, cursor->regs.pc - region->bias - !cursor->exact, &row))
 		return SF_STEP_NOT_MINE;
 	if (row.rules->flags & SF_RULES_PROLOGUE)
 		return cursor->exact ? leave_epilogue(cursor, region, &row) : SF_STEP_NOT_MINE;
