@@ -72,7 +72,7 @@ struct sf_memory *sf_memory_create(void)
 
 void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns)
 {
-	if (pid != memory->pid || memory->filled_ns < since_ns)
+	if (memory->filled_ns && (pid != memory->pid || memory->filled_ns < since_ns))
 		forget(memory);
 	memory->pid = pid;
 	memory->tid = tid;
