@@ -21,7 +21,6 @@
 #include "capture/perf/ring.h"
 #include "os/perf_events.h"
 
-#define SF_PERF_STACK_FIRST 8192u  /* bytes of the first copies, at least */
 #define SF_PERF_MAX_CPUS 1024
 
 struct sf_perf_events {
