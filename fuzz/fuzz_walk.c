@@ -110,6 +110,22 @@ static void fill_map(struct sf_code_map *map, const struct sf_table *table)
 	map->regions[1] = (struct sf_region){ .start = CODE + CODE_SIZE, .end = CODE + 2 * CODE_SIZE };
 }
 
+/* Of frames and bytes that are fewer than walks have. */
+static struct sf_tail_walk tail_walk(void)
+{
+	static struct sf_frame frames[DEPTH / 2];
+	static struct sf_tail_regs kept[DEPTH / 2], regs[DEPTH];
+	static uint8_t bytes[sizeof(stack) / 2];
+	static struct sf_tail tail;
+
+	tail.frames = frames;
+	tail.regs = kept;
+	tail.bytes = bytes;
+	tail.capacity = DEPTH / 2;
+	tail.size = sizeof(bytes);
+	return (struct sf_tail_walk){ .tail = &tail, .regs = regs, .capacity = DEPTH };
+}
+
 static void check_trace(const struct sf_trace *trace, enum sf_end end)
 {
 	if (end != trace->end || end >= SF_N_ENDS || trace->n_frames > trace->capacity)
@@ -120,12 +136,36 @@ static void check_trace(const struct sf_trace *trace, enum sf_end end)
 	}
 }
 
+/* With the tail of an earlier walk it is the same trace. */
+static void check_tail(const struct sf_still *still, const struct sf_trace *trace)
+{
+	static struct sf_frame frames[DEPTH];
+	struct sf_trace again = { .frames = frames, .capacity = DEPTH };
+	struct sf_tail_walk walk = tail_walk();
+
+	sf_walk_with_tail(still, &walk, &again);
+	if (again.end != trace->end || again.n_frames != trace->n_frames || again.by_zero != trace->by_zero ||
+	    memcmp(again.frames, trace->frames, again.n_frames * sizeof(*frames)) != 0)
+		abort();
+}
+
+/* The stacks and registers of later samples of a thread. */
+static void change(struct sf_still *still, struct input *input)
+{
+	uint8_t change[3] = { 0 };
+
+	take(input, change, sizeof(change));
+	stack[(change[0] | change[1] << 8) % sizeof(stack)] ^= change[2];
+	if (change[1] & 0x80)
+		still->regs.r[change[0] % still->arch->n_regs] += change[2] & 0x38;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static _Alignas(8) uint8_t map[sizeof(struct sf_code_map) + 2 * sizeof(struct sf_region)];
 	static struct sf_frame frames[DEPTH];
 	struct sf_trace trace = { .frames = frames, .capacity = DEPTH };
-	struct input input = { data, size };
+	struct input input = { data, size }, changes = { data, size };
 	struct sf_still still = { .map = (struct sf_code_map *)map };
 	struct sf_table table;
 	size_t block_size;
@@ -140,7 +180,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(code, 0, sizeof(code));
 	memcpy(code, block, block_size);
 	fill_map((struct sf_code_map *)map, mend_table(&table, block, block_size) ? &table : NULL);
-	check_trace(&trace, sf_walk(&still, &trace));
+	((struct sf_code_map *)map)->serial++;
+	for (unsigned i = 0; i < 4; i++) {
+		check_trace(&trace, sf_walk(&still, &trace));
+		check_tail(&still, &trace);
+		change(&still, &changes);
+	}
 	free(block);
 	return 0;
 }

@@ -215,7 +215,8 @@ struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still
 		return verdict;
 	if (hold_ns)
 		sf_recording_hold(recorder->recording, hold_ns);
-	verdict.end = sf_walker_walk(&recorder->walker, still);
+	verdict.end = sf_walker_walk(&recorder->walker, still, &thread->tail);
+	sf_tail_room_fit(&recorder->tails, &thread->tail);
 	if (!note_news(recorder, still->pid, err)) {
 		verdict.failed = true;
 		return verdict;

@@ -12,6 +12,7 @@
 #include "capture/sink.h"
 #include "recording/recording.h"
 #include "session/stack_suffix.h"
+#include "session/tail_room.h"
 #include "session/walker.h"
 
 struct sf_recorded_thread {
@@ -31,6 +32,7 @@ struct sf_recorded_thread {
 	uint64_t named_ns;                  /* when that was last read */
 	struct sf_stack_suffix suffix;   /* of this program that its process ran */
 	uint32_t program;
+	struct sf_tail tail;                /* of its last walk */
 };
 
 void sf_recorded_thread_deinit(struct sf_recorded_thread *thread);

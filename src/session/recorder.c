@@ -26,8 +26,10 @@ bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recordi
 
 void sf_recorder_deinit(struct sf_recorder *recorder)
 {
-	for (size_t i = 0; i < recorder->threads.n; i++)
+	for (size_t i = 0; i < recorder->threads.n; i++) {
+		sf_tail_room_free(&recorder->tails, &recorder->threads.items[i].tail);
 		sf_recorded_thread_deinit(&recorder->threads.items[i]);
+	}
 	sf_vec_deinit(&recorder->threads);
 	sf_vec_deinit(&recorder->open);
 	sf_image_numbers_deinit(&recorder->image_numbers);
@@ -155,6 +157,7 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 	if (!sf_recorded_thread_flush(thread, recorder->recording, err))
 		return false;
 	sf_recorder_forget_suffix(recorder, thread);
+	sf_tail_room_free(&recorder->tails, &thread->tail);
 	sf_recorded_thread_deinit(thread);
 	return sf_recording_thread_end(recorder->recording, thread->number, time_ns, cpu_ns, err);
 }

@@ -30,6 +30,7 @@ struct sf_recorder {
 	struct sf_frame_numbers frame_numbers;
 	struct sf_early_names *early;          /* NULL: names are looked up at the end only */
 	uint64_t n_suffix_frames;          /* frames that are kept of threads' stacks */
+	struct sf_tail_room tails;
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
 	char notes[1024];                      /* lines of text, for the summary; what fits */
 };

@@ -28,8 +28,9 @@ bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_erro
 			.frames = calloc(max_depth, sizeof(struct sf_frame)),
 			.capacity = max_depth,
 		},
+		.regs = calloc(max_depth, sizeof(struct sf_tail_regs)),
 	};
-	if (walker->images && walker->pids && walker->trace.frames)
+	if (walker->images && walker->pids && walker->trace.frames && walker->regs)
 		return true;
 	sf_walker_deinit(walker);
 	return sf_fail_memory(err);
@@ -47,6 +48,7 @@ void sf_walker_deinit(struct sf_walker *walker)
 	sf_intern_destroy(walker->pids);
 	sf_images_destroy(walker->images);
 	free(walker->trace.frames);
+	free(walker->regs);
 	*walker = (struct sf_walker){ 0 };
 }
 
@@ -257,7 +259,17 @@ static bool find_new_code(struct sf_walker *walker, struct sf_walked *walked)
 	return changed;
 }
 
-static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
+static void walk_with_tail(struct sf_walker *walker, const struct sf_still *still, struct sf_tail *tail)
+{
+	struct sf_tail_walk walk = { .tail = tail, .regs = walker->regs, .capacity = walker->trace.capacity };
+
+	if (tail)
+		sf_walk_with_tail(still, &walk, &walker->trace);
+	else
+		sf_walk(still, &walker->trace);
+}
+
+static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
 {
 	struct sf_walked *walked = find_process(walker, still->pid);
 	struct sf_process *process;
@@ -278,10 +290,10 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 	still->arch = process->arch;
 	still->map = process->map;
 	memset(still->handles, 0, sizeof(still->handles));
-	sf_walk(still, &walker->trace);
+	walk_with_tail(walker, still, tail);
 	if (sf_trace_may_be_stale(&walker->trace) && find_new_code(walker, walked)) {
 		still->map = process->map;
-		sf_walk(still, &walker->trace);
+		walk_with_tail(walker, still, tail);
 	}
 	if (sf_runtimes_any(&walked->runtimes.all) && (walker->trace.end != SF_END_ROOT || walker->trace.by_zero) &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
@@ -300,9 +312,9 @@ static bool has_left_user(const struct sf_still *still, const struct sf_trace *t
 	return still->n_kernel && (!still->regs.pc || (still->flags & SF_STILL_IN_EXEC && is_unknown));
 }
 
-enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
 {
-	walk_user(walker, still);
+	walk_user(walker, still, tail);
 	if (has_left_user(still, &walker->trace)) {
 		walker->trace.n_frames = 0;
 		walker->trace.end = SF_END_ROOT;

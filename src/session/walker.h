@@ -27,6 +27,7 @@ struct sf_walker {
 	SF_VEC(struct sf_walked) processes;
 	SF_VEC(uint32_t) free_places;
 	struct sf_trace trace;                   /* the last walk's */
+	struct sf_tail_regs *regs;               /* of its frames */
 	bool awaiters;                           /* asynchronous functions have those that await them as callers */
 	bool completes;                          /* the processes' runtimes may be written to: runtimes.h */
 	struct sf_image *kernel;                 /* stands for the kernel's code; NULL: none was seen */
@@ -58,8 +59,8 @@ bool sf_walker_has_code(struct sf_walker *walker, int32_t pid);
 /* Reads a process's maps and loads its tables before the first still comes. */
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
-/* Walks into walker->trace, which is valid until the next walk. */
-enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
+/* Walks into walker->trace, which is valid until the next walk. `tail`: of the thread's last walk; NULL: it has none. */
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail);
 
 /* The runtimes of a process; NULL when it has none that can be walked. */
 struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid);

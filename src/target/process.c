@@ -105,10 +105,19 @@ void sf_process_replace_runtime(struct sf_process *process, const struct sf_runt
 	process->n_runtimes = n;
 }
 
+/* A map that is changed is another one. */
+static uint64_t next_serial(void)
+{
+	static _Atomic uint64_t last;
+
+	return ++last;
+}
+
 static void show_runtimes(const struct sf_process *process, struct sf_code_map *map)
 {
 	memcpy(map->runtimes, process->runtimes, sizeof(map->runtimes));
 	map->n_runtimes = process->n_runtimes;
+	map->serial = next_serial();
 }
 
 void sf_process_show_runtimes(struct sf_process *process)

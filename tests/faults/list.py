@@ -7,6 +7,14 @@ To add one: an entry here, and a line in tests/README.md if its promise is not t
 """
 FAULTS = [
     # Unwinding.
+    ("frozen/unwind/tail.c", "return sp >= walk->same_from;", "return true;", "test_tail"),
+    ("frozen/unwind/tail.c", "same_regs(regs, &walk->tail->regs[walk->at]) &&", "", "test_tail"),
+    ("frozen/unwind/tail.c", "frame->pc == cursor->regs.pc &&", "", "test_tail"),
+    ("frozen/unwind/tail.c", "if (tail->map != still->map->serial)", "if (!tail->map)", "test_tail"),
+    ("frozen/unwind/tail.c", " || still->map->n_runtimes) {", ") {", "test_tail"),
+    ("frozen/unwind/step_rows.c", " && (uint64_t)below <= size;", ";", "test_tail"),
+    ("frozen/unwind/step_rows.c", "&& row.end != address &&", "&&", "test_tail"),
+    ("frozen/unwind/step_rows.c", "address + region->bias > region->start &&", "", "test_tail"),
     ("frozen/unwind/step_rows.c", "known |= UINT64_C(1) << reg;\n\t}", "known |= UINT64_C(1) << reg, regs->r[reg] = values[i];\n\t}", "test_walk"),
     ("frozen/unwind/step_rows.c", "regs->known = known;", "regs->known |= known;", "test_walk"),
     ("frozen/unwind/step_rows.c", "cfa > sp ||", "cfa >= sp ||", "test_walk"),

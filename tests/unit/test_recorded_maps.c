@@ -107,6 +107,28 @@ static void test_from_recorded_mappings(void **state)
 	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
 }
 
+/* Walks by one map are not continued by another one, even where it lies at the same address (frozen/unwind/tail.h). */
+static void test_no_two_maps_have_one_serial(void **state)
+{
+	uint64_t serials[4];
+	struct sf_process child;
+
+	(void)state;
+	add_mapping(0x1000, 0x3000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	serials[0] = process.map->serial;
+	assert_true(sf_process_refresh(&process, images, NULL));
+	serials[1] = process.map->serial;
+	sf_process_show_runtimes(&process);
+	serials[2] = process.map->serial;
+	sf_process_init(&child, 2);
+	assert_true(sf_process_fork(&child, &process));
+	serials[3] = child.map->serial;
+	sf_process_deinit(&child);
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(serials[i] && (!i || serials[i] > serials[i - 1]));
+}
+
 /* A file that has replaced the one that was mapped is not taken for it. */
 static void test_another_file_at_the_path(void **state)
 {
@@ -265,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_from_recorded_mappings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_two_maps_have_one_serial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),

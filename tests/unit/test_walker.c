@@ -101,7 +101,7 @@ static struct sf_still still_of(uint32_t flags, uint64_t switches)
 
 static void assert_known(struct sf_still *still)
 {
-	assert_int_equal(sf_walker_walk(&walker, still), SF_END_ROOT);
+	assert_int_equal(sf_walker_walk(&walker, still, NULL), SF_END_ROOT);
 	assert_int_equal(walker.trace.n_frames, 3);
 	assert_int_equal(still->handles[0], HANDLE);
 	assert_int_equal(n_walks, 2);
@@ -110,7 +110,7 @@ static void assert_known(struct sf_still *still)
 
 static void assert_unknown(struct sf_still *still)
 {
-	assert_int_equal(sf_walker_walk(&walker, still), SF_END_REGISTER);
+	assert_int_equal(sf_walker_walk(&walker, still, NULL), SF_END_REGISTER);
 	assert_int_equal(walker.trace.n_frames, 1);
 	assert_int_equal(still->handles[0], 0);
 	assert_int_equal(n_walks, 3);
@@ -166,7 +166,7 @@ static void kernel_frames_are_on_top(void **state)
 	(void)state;
 	still.kernel = kernel;
 	still.n_kernel = 2;
-	sf_walker_walk(&walker, &still);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 5);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(walker.trace.frames[i].kind, SF_KIND_KERNEL);
@@ -189,13 +189,13 @@ static void kernel_frames_have_room(void **state)
 		kernel[i] = i + 1;
 	still.kernel = kernel;
 	still.n_kernel = 14;
-	sf_walker_walk(&walker, &still);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 16);
 	assert_int_equal(walker.trace.end, SF_END_DEPTH);
 	assert_int_equal(walker.trace.frames[13].address, 14);
 	assert_int_equal(walker.trace.frames[14].kind, SF_KIND_NATIVE);
 	still.n_kernel = 40;
-	sf_walker_walk(&walker, &still);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 16);
 	assert_int_equal(walker.trace.frames[15].address, 16);
 }

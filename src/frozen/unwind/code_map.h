@@ -25,6 +25,7 @@ struct sf_region {
 struct sf_code_map {
 	const struct sf_runtime *runtimes[SF_MAX_RUNTIMES]; /* those in the process; not owned */
 	size_t n_runtimes, n_regions;
+	uint64_t serial;               /* no other map has it; 0: walks by this map keep no tails (tail.h) */
 	struct sf_region regions[];    /* by start, ascending */
 };
 

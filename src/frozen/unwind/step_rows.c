@@ -250,12 +250,38 @@ static bool is_trampoline(const struct sf_cursor *cursor, bool starts_row)
 	return !cursor->exact && starts_row && sf_is_sigreturn(cursor->still, cursor->regs.pc);
 }
 
+/* Whether the rule reads nothing, or one word of the frame: between its sp and its caller's, which are `size` bytes apart. */
+static bool stays_in_frame(const struct sf_rule *rule, uint64_t size)
+{
+	const int64_t below = -(int64_t)rule->value;
+
+	if (rule->how == SF_HOW_AT_CFA)
+		return below >= (int64_t)sizeof(uint64_t) && (uint64_t)below <= size;
+	return rule->how != SF_HOW_AT_EXPRESSION && rule->how != SF_HOW_EXPRESSION;
+}
+
+/*
+ * Whether a step by these rules, from a frame of `size` bytes, is a plain one (tail.h). No other stepper takes the frame,
+ * whatever is in memory: those of Go and of NativeAOT read code of their own tables only.
+ */
+static bool is_plain(const struct sf_arch *arch, const struct sf_table *table, const struct sf_rules *rules, uint64_t size)
+{
+	bool plain = !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) && !(rules->flags & SF_RULES_SIGNAL) &&
+		     is_cfa_rule(&rules->cfa) && stays_in_frame(&rules->cfa, 0) && stays_in_frame(&rules->ra, size);
+
+	for (unsigned i = 0; plain && i < arch->n_saved; i++)
+		plain = stays_in_frame(&rules->saved[i], size);
+	return plain;
+}
+
 enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
 			  enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t sp = cursor->regs.r[arch->sp];
 	struct sf_row_range row;
 	uint64_t address;
+	enum sf_step step;
 	bool found;
 
 	if (!region || !region->table)
@@ -273,5 +299,11 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	/* Expressions may use pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)
 		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
-	return sf_step_by_rules(cursor, region->table, row.rules, why);
+	step = sf_step_by_rules(cursor, region->table, row.rules, why);
+	/* At the start of a row or of the region, code was read. A root by a return address of 0 is none of a tail (tail.c). */
+	if (cursor->tail && (step == SF_STEP_TAKEN || step == SF_STEP_ROOT) && row.end != address &&
+	    address + region->bias > region->start &&
+	    is_plain(arch, region->table, row.rules, cursor->regs.r[arch->sp] - sp))
+		sf_tail_plain(cursor->tail);
+	return step;
 }

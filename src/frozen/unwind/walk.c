@@ -103,6 +103,8 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 		if (trace->n_frames == trace->capacity)
 			return SF_END_DEPTH;
 		note_frame(cursor, region, &trace->frames[trace->n_frames++]);
+		if (cursor->tail && sf_tail_meet(cursor->tail, cursor))
+			return SF_END_ROOT;
 
 		switch (take_step(cursor, region, &why)) {
 		case SF_STEP_TAKEN:
@@ -148,10 +150,10 @@ static enum sf_end walk(struct sf_cursor *cursor)
 	return end;
 }
 
-enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
+static enum sf_end walk_from(const struct sf_still *still, struct sf_tail_walk *tail, struct sf_trace *trace)
 {
 	struct sf_cursor cursor = {
-		.still = still, .exact = true, .via = SF_VIA_LEAF, .trace = trace,
+		.still = still, .exact = true, .via = SF_VIA_LEAF, .trace = trace, .tail = tail,
 	};
 
 	trace->n_frames = 0;
@@ -161,6 +163,19 @@ enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
 		cursor.regs = still->regs;
 		trace->end = walk(&cursor);
 	}
+	return trace->end;
+}
+
+enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
+{
+	return walk_from(still, NULL, trace);
+}
+
+enum sf_end sf_walk_with_tail(const struct sf_still *still, struct sf_tail_walk *tail, struct sf_trace *trace)
+{
+	sf_tail_begin(tail, still);
+	walk_from(still, tail->tail ? tail : NULL, trace);
+	sf_tail_end(tail, still, trace);
 	return trace->end;
 }
 

@@ -9,6 +9,7 @@
 #include "frozen/still.h"
 #include "frozen/trace.h"
 #include "frozen/unwind/code_map.h"
+#include "frozen/unwind/tail.h"
 
 /* A position in a walk. */
 struct sf_cursor {
@@ -19,6 +20,7 @@ struct sf_cursor {
 	struct sf_trace *trace; /* its last frame is the one to step from; a stepper may set its kind and
 				 * key */
 	uint32_t n_looks; /* counted by steppers of runtimes, which have a limit for the whole walk */
+	struct sf_tail_walk *tail; /* NULL: the walk has none */
 };
 
 /*
@@ -56,6 +58,9 @@ sf_step_fn sf_step_inferred;
  * innermost one. Bounded by trace->capacity. Signal-safe.
  */
 enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
+
+/* The same trace, found with the tail of an earlier walk where there is one, and kept for the next one. Signal-safe. */
+enum sf_end sf_walk_with_tail(const struct sf_still *still, struct sf_tail_walk *tail, struct sf_trace *trace);
 
 /*
  * Whether a newer code map may change this trace: its end says so, or it has code of no file, or the walk went on by the
