@@ -279,11 +279,14 @@ bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	       keep(recorder, thread, &still, weight, &labels, err);
 }
 
-/* A rest of CPU time, or of events, stands where the thread was last on a CPU, wherever it slept since. */
-static bool add_rest(struct sf_recorder *recorder, const struct sf_recorded_thread *thread, uint64_t time_ns,
+/*
+ * A rest of CPU time, or of events, stands where the thread was last on a CPU, wherever it slept since. A rest of sleeps
+ * stands where it slept last.
+ */
+static bool add_rest(struct sf_recorder *recorder, const struct sf_recording_sample *last, uint64_t time_ns,
 		     const struct sf_weight *weight, struct sf_error *err)
 {
-	struct sf_recording_sample rest = thread->ran;
+	struct sf_recording_sample rest = *last;
 
 	rest.time_ns = time_ns;
 	rest.ticks = weight->ticks;
@@ -305,7 +308,9 @@ bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struc
 	if (thread->named_later && !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording, time_ns, err))
 		return false;
 	if ((weight->cpu_ns || weight->amount) && thread->ran.thread)
-		return add_rest(recorder, thread, time_ns, weight, err);
+		return add_rest(recorder, &thread->ran, time_ns, weight, err);
+	if (thread->last.state == SF_STATE_RUNNING && thread->slept.thread)
+		return add_rest(recorder, &thread->slept, time_ns, weight, err);
 	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))
 		return sf_fail_memory(err);
 	sf_recorded_thread_wait(thread, time_ns, weight);

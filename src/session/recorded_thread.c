@@ -28,7 +28,7 @@ void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct 
 
 void sf_recorded_thread_open(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample)
 {
-	thread->last = *sample;
+	thread->last = thread->slept = *sample;
 	thread->has_last = thread->is_open = true;
 	thread->opened_ns = sample->time_ns;
 }

@@ -113,3 +113,17 @@ def test_without_the_right_sleeping_threads_are_looked_at(everybodys):
     blocked = recording.value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
     assert blocked > 0.4, (blocked, done)
     assert recording.value("SELECT count(*) FROM labels") == 0
+
+
+def test_cpu_time_comes_before_sleeps(stillframe, tmp_path):
+    """Threads that work for 0.2 ms and nap for 30: 3,000 sleeps a second. Where the limit allows for a part of the walks only,
+    all CPU time has samples all the same, and the samples of some naps stand for the others."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "perf", "-F", 997, "--max-cost", 1, "--",
+                                        os.path.join(PROGRAMS, "nappers"), 2.5, 100, 200, 30000)
+    assert done.status == 0, done
+    true = {name: float(seconds) for name, seconds in re.findall(r"^(busy|nappers) ([\d.]+)$", done.out, re.M)}
+    seen, wall = recording.rows("SELECT sum(s.cpu_ns) / 1e9, sum(s.wall_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread "
+                                "WHERE t.name = 'napper'")[0]
+    life = recording.value("SELECT sum(coalesce(t.end_ns, duration_ns) - t.start_ns) / 1e9 FROM threads t, session WHERE t.name = 'napper'")
+    assert 0.93 * true["nappers"] <= seen <= 1.1 * true["nappers"], (seen, true, done)
+    assert 0.7 * life <= wall <= 1.05 * life, (wall, life, done)

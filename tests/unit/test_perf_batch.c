@@ -21,8 +21,9 @@ static struct perf_event_mmap_page *pages[N_CPUS];
 static struct sf_perf perf;
 
 #define NOBODY 0x3ffffff0 /* no process has this id, or one of the next */
-static struct sf_thread threads[8];
-static struct sf_task_run runs[8];
+#define N_THREADS 40
+static struct sf_thread threads[N_THREADS]; /* from id 10 on */
+static struct sf_task_run runs[N_THREADS];
 static bool is_gone, is_found, has_hole;
 static unsigned n_met, n_filled;
 static char told[512];
@@ -66,7 +67,7 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 	(void)watch;
 	if (tid == 12 && !is_found)
 		return NULL;
-	return tid >= 10 && tid < 18 ? &threads[tid - 10] : NULL;
+	return tid >= 10 && tid < 10 + N_THREADS ? &threads[tid - 10] : NULL;
 }
 
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -204,7 +205,7 @@ static int set_up(void **state)
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
 		sf_perf_ring_init(&perf.events.rings[i], pages[i], RING_PAGE, SIZE);
 	}
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < N_THREADS; i++) {
 		runs[i] = (struct sf_task_run){ 0 };
 		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .needs.size = SF_COPY_FIRST,
 						 .task = { .pid = 10, .tid = 10 + i } };
@@ -650,7 +651,7 @@ static void test_what_is_over_budget(void **state)
 		const uint64_t n_over = perf.budget.n_over;
 		uint64_t cpu_ns = 0;
 
-		sf_perf_budget_set(&perf.budget, late_ms[i] * MS);
+		sf_perf_budget_set(&perf.budget, late_ms[i] * MS, 0, 25000);
 		n_sent = 0;
 		for (uint64_t n = 0; n < 60; n++)
 			sample(0, 10, 10, i * 1000 * MS + n * MS + n * n * 997);
@@ -665,6 +666,24 @@ static void test_what_is_over_budget(void **state)
 		assert_int_equal(n_losses, 0);
 	}
 	assert_int_equal(perf.budget.n_samples, 240);
+}
+
+/* However much else the engine has spent, samples of CPU time have room for half of the limit. A batch without samples changes little. */
+static void test_some_have_room_whatever_else_is_spent(void **state)
+{
+	(void)state;
+	assert_int_equal(sf_perf_budget_cost(0, 0), 25000);
+	assert_int_equal(sf_perf_budget_cost(5 * MS, 1000), 25000);
+	assert_int_equal(sf_perf_budget_cost(100 * MS, 1000), 100000);
+	for (int i = 0; i < 100; i++) {
+		perf.budget.n_samples += i % 4 ? 0 : 160;
+		sf_perf_budget_set(&perf.budget, 1000000 * MS, MS, 50000);
+		if (i >= 80)
+			assert_in_range(perf.budget.part, SF_PERF_ALL / 5, SF_PERF_ALL / 10 * 3); /* half of 1 ms, of 2 ms in each batch */
+	}
+	for (int i = 0; i < 100; i++)
+		sf_perf_budget_set(&perf.budget, 1000000 * MS, MS, 50000);
+	assert_int_equal(perf.budget.part, SF_PERF_ALL);
 }
 
 /*
@@ -714,28 +733,29 @@ static void test_the_name_of_a_child(void **state)
 
 /*
  * The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one
- * batch four.
+ * batch 32.
  */
 static void test_first_samples_are_walked(void **state)
 {
+	const int32_t first = 12, last = 10 + N_THREADS - 1;
 	(void)state;
 	is_found = true;
 	perf.budget.part = 0;
-	for (int32_t tid = 12; tid < 18; tid++) {
+	for (int32_t tid = first; tid <= last; tid++) {
 		sample(0, 10, tid, (uint64_t)tid);
 		sample(0, 10, tid, (uint64_t)tid + 100);
 	}
 	sf_perf_batch(&perf, MS);
-	assert_int_equal(n_sent, 4);
-	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(sent[i].tid, 12 + i);
-	assert_int_equal(perf.budget.n_over, 8);
-	for (int32_t tid = 12; tid < 18; tid++)
+	assert_int_equal(n_sent, 32);
+	for (unsigned i = 0; i < 32; i++)
+		assert_int_equal(sent[i].tid, first + (int32_t)i);
+	assert_int_equal(perf.budget.n_over, 2 * (last - first + 1) - 32);
+	for (int32_t tid = first; tid <= last; tid++)
 		sample(0, 10, tid, (uint64_t)tid + 200);
 	sf_perf_batch(&perf, 2 * MS);
-	assert_int_equal(n_sent, 6);
-	assert_int_equal(sent[4].tid, 16);
-	assert_int_equal(sent[5].tid, 17);
+	assert_int_equal(n_sent, last - first + 1);
+	assert_int_equal(sent[32].tid, first + 32);
+	assert_int_equal(sent[n_sent - 1].tid, last);
 }
 
 /* A thread that comes into sight by its samples does so by the first one that is walked. */
@@ -919,6 +939,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_some_have_room_whatever_else_is_spent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_ids_any_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_name_of_a_child, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_samples_are_walked, set_up, tear_down),

@@ -399,6 +399,94 @@ static void test_a_part_stands_for_all(void **state)
 	assert_int_equal(perf.sleeps.n_wanted, 80);
 }
 
+/*
+ * A sleep that the limit passes over and that goes on is not looked at, which would cost more than its walk. It has its
+ * sample when it is long enough for that, with all of its time. Its length counts once.
+ */
+static void test_what_is_passed_over_is_not_looked_at(void **state)
+{
+	(void)state;
+	thread.sleeps.sampled_ns = MS; /* it is not the first one */
+	perf.sleeps.all_from_ns = 1000 * MS;
+	leaves(0, 3, false); /* the lot of this time is 0.96 */
+	batch(10, 3, 0);
+	assert_string_equal(told, "");
+	assert_int_equal(perf.sleeps.n_wanted, 1);
+	for (int ms = 30; ms <= 70; ms += 20) {
+		batch(ms, 0, 0);
+		assert_string_equal(told, "");
+		assert_int_equal(perf.sleeps.wanted_ns, 20 * MS); /* of this batch */
+		assert_int_equal(perf.sleeps.n_wanted, 0);
+		assert_true(thread.sleeps.are_recorded);
+		assert_true(sf_perf_sleeps_look(&perf, &thread, (uint64_t)ms * MS + 1));
+	}
+	batch(2003, 0, 0);
+	assert_string_equal(told, "sample 2003 2000; ");
+	waking(WAKEUP, 2010, 10, 0);
+	comes(0, 2010);
+	batch(2020, 10, 0);
+	assert_string_equal(told, "sample 2003 2000; again 2010 7; by -1 ; ");
+	assert_int_equal(perf.sleeps.n_kept_bytes, 0);
+}
+
+/* The thread's first one has a sample whatever that costs, unless such walks have run into debt. It stands for itself. */
+static void test_the_first_one_has_a_sample(void **state)
+{
+	(void)state;
+	perf.sleeps.all_from_ns = 1000000 * MS;
+	perf.sleeps.credit_ns = -SF_PERF_WALK_CREDIT_NS;
+	for (int i = 0; i < 3; i++) {
+		leaves(0, 3 + 10 * i, false);
+		waking(WAKEUP, 5 + 10 * i, 10, 0);
+		comes(0, 5 + 10 * i);
+		batch(10 + 10 * i, 8, 0);
+		assert_string_equal(told, i < 1 ? "" : "sample 15 2; by -1 ; ");
+		perf.sleeps.credit_ns = 0;
+	}
+	assert_int_equal(thread.sleeps.passed_ns, 4 * MS);
+}
+
+/* The sleeps that go on at the end of the recording have samples, also those that the limit has passed over, and for the thread's others. */
+static void test_at_the_end_all_have_samples(void **state)
+{
+	(void)state;
+	thread.sleeps.sampled_ns = MS;
+	perf.sleeps.all_from_ns = 1000000 * MS;
+	leaves(0, 1, false);
+	waking(WAKEUP, 3, 10, 0);
+	comes(0, 3);
+	leaves(0, 5, false);
+	batch(10, 3, 0);
+	assert_string_equal(told, "");
+	perf.base.last_tick = true;
+	batch(20, 0, 0);
+	assert_string_equal(told, "sample 20 17; ");
+	assert_int_equal(thread.sleeps.passed_ns, 0);
+}
+
+/* Walks of sleeps give way to samples of CPU time, but for a sixteenth of the limit. */
+static void test_samples_of_cpu_time_come_first(void **state)
+{
+	static const struct {
+		uint64_t part;
+		unsigned least, most;
+	} cases[] = { { SF_PERF_ALL, 360, 440 }, { SF_PERF_ALL / 4 * 3, 180, 220 }, { SF_PERF_ALL / 4, 45, 55 }, { 0, 45, 55 } };
+
+	(void)state;
+	perf.base.limit.share = 2;
+	perf.base.limit.n_cpus = 1;
+	for (unsigned i = 0; i < 4; i++) {
+		perf.budget.part = cases[i].part;
+		perf.sleeps.paid_ns = 1000 * MS;
+		perf.sleeps.credit_ns = 0;
+		perf.sleeps.n_wanted = 1000;
+		perf.sleeps.wanted_ns = 1000000 * MS;
+		perf.sleeps.n_sent = 0;
+		sf_perf_sleeps_limit(&perf, 2000 * MS);
+		assert_in_range(1000000 * MS / perf.sleeps.all_from_ns, cases[i].least, cases[i].most);
+	}
+}
+
 /* A thread that has ended has no counts: its sleeps have their lengths all the same. */
 static void test_of_an_ended_thread(void **state)
 {
@@ -471,6 +559,10 @@ int main(void)
 		TEST(test_without_wakings),
 		TEST(test_what_is_not_told_is_looked_at),
 		TEST(test_a_part_stands_for_all),
+		TEST(test_what_is_passed_over_is_not_looked_at),
+		TEST(test_the_first_one_has_a_sample),
+		TEST(test_at_the_end_all_have_samples),
+		TEST(test_samples_of_cpu_time_come_first),
 		TEST(test_of_an_ended_thread),
 		TEST(test_told_twice),
 		TEST(test_wakings_have_a_limit),

@@ -1106,6 +1106,53 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 	expect("gone 3: cpu 61000 us, wall 0 us, 6 ticks\nend 3: 121000 us\nagain 2: cpu 60000 us, 6 ticks\nend 2: 120000 us\n");
 }
 
+/* And time of which there were samples that the cost limit has passed over. */
+static void a_rest_that_was_passed_over_is_no_loss(void **state)
+{
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 44; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		thread->ran = tid != 43;
+		thread->batch.passed_ns = tid == 42 ? 20 * MS : 90 * MS;
+		run(tid, 90 * MS);
+		look_at(tid);
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\nthread 4: 43 b\n");
+	scan_after(100);
+	expect("gone 4: cpu 90000 us, wall 0 us, 9 ticks\nend 4: 90000 us\ngone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\n"
+	       "again 2: cpu 90000 us, 9 ticks\nend 2: 90000 us\n");
+}
+
+/*
+ * Where sleeps are recorded: those that the cost limit has passed over are the last sample's, and so is the time without
+ * records. Of a thread without such a sample they are a loss.
+ */
+static void sleeps_without_samples_are_the_last_one_s(void **state)
+{
+	(void)state;
+	open_watch();
+	options.blocked_rate_mhz = 20000;
+	watch.recorded_until_ns = 1;
+	for (int32_t tid = 41; tid < 43; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		thread->sleeps.passed_ns = 90 * MS;
+		thread->account.asleep_ns = 10 * (int64_t)MS;
+		thread->sleeps.sampled_ns = tid == 41 ? MS : 0;
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	scan_after(100);
+	expect("gone 3: cpu 0 us, wall 100000 us, 2 ticks\nend 3: 0 us\nagain 2: cpu 0 us, 2 ticks\nend 2: 0 us\n");
+}
+
 /*
  * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not
  * if it ran, has no sample of this sleep, or if sleeping threads are not sampled.
@@ -1152,6 +1199,8 @@ int main(void)
 		TEST(unseen_time_is_found_at_once),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
+		TEST(a_rest_that_was_passed_over_is_no_loss),
+		TEST(sleeps_without_samples_are_the_last_one_s),
 		TEST(a_sleep_lasts_to_the_end),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),

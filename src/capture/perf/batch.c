@@ -42,6 +42,15 @@ static void send_mapping(const struct sf_perf *perf, const struct sf_perf_record
 		sf_relay_mapping(perf->base.relay, record->pid, &mapping);
 }
 
+/* At its end a thread has its CPU, and no record says that it leaves that. */
+static void end_thread(const struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	if (thread && thread->on_cpu.since_ns)
+		sf_on_cpu_switch(&thread->on_cpu, record->time_ns, true);
+}
+
 static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 {
 	struct sf_perf_record record;
@@ -77,6 +86,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		send_mapping(perf, &record);
 		break;
 	case PERF_RECORD_EXIT:
+		end_thread(perf, &record);
 		if (!perf->base.options.all && sf_perf_concerns(perf, record.pid))
 			perf->base.watch.next_scan_ns = 0;
 		else if (perf->base.options.all && record.pid == record.tid)

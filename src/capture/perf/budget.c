@@ -5,6 +5,8 @@
 #include "frozen/memory/hash.h"
 #include "frozen/random.h"
 
+#define LEAST_PART 2      /* of the limit, one part of so many is for samples of CPU time whatever else is spent */
+#define BATCHES 16        /* that count for what samples would take */
 #define HALF_NS 100000000 /* the limit puts off what is due by so much: half of the samples are passed over */
 
 void sf_perf_budget_begin(struct sf_perf_budget *budget)
@@ -12,9 +14,30 @@ void sf_perf_budget_begin(struct sf_perf_budget *budget)
 	*budget = (struct sf_perf_budget){ .part = SF_PERF_ALL };
 }
 
-void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns)
+/* Of the last batches together: a single one may have no sample, or many. */
+static void count(struct sf_perf_budget *budget, uint64_t allowed_ns, uint64_t cost_ns)
 {
-	budget->part = SF_PERF_ALL * HALF_NS / (HALF_NS + late_ns);
+	budget->least_ns += allowed_ns / LEAST_PART - budget->least_ns / BATCHES;
+	budget->wanted_ns += (budget->n_samples - budget->n_before) * cost_ns - budget->wanted_ns / BATCHES;
+	budget->n_before = budget->n_samples;
+}
+
+void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_t allowed_ns, uint64_t cost_ns)
+{
+	const uint64_t part = SF_PERF_ALL * HALF_NS / (HALF_NS + late_ns);
+	uint64_t least = SF_PERF_ALL;
+
+	count(budget, allowed_ns, cost_ns);
+	if (budget->least_ns < budget->wanted_ns)
+		least = (uint64_t)((unsigned __int128)SF_PERF_ALL * budget->least_ns / budget->wanted_ns);
+	budget->part = part > least ? part : least;
+}
+
+uint64_t sf_perf_budget_cost(uint64_t walking_ns, uint64_t n)
+{
+	const uint64_t cost_ns = n ? walking_ns / n : 0;
+
+	return cost_ns > SF_PERF_WALK_COST_NS ? cost_ns : SF_PERF_WALK_COST_NS;
 }
 
 bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns)

@@ -225,11 +225,14 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 /* After a batch: what all has cost decides how many samples of the next one are walked. */
 static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 {
+	struct sf_overhead_limit *limit = &perf->base.limit;
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
-	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks,
-						       (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
+	const uint64_t allowed_ns = (clocks.now_ns - limit->before_ns) * limit->n_cpus * limit->share / 100;
+	const uint64_t due_ns = sf_overhead_limit_next(limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
+	const uint64_t walking_ns = (clocks.all_ns - limit->start.all_ns) - (clocks.holding_ns - limit->start.holding_ns);
 
-	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
+	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0, allowed_ns,
+			   sf_perf_budget_cost(walking_ns, perf->n_samples + perf->sleeps.n_sent_ever));
 }
 
 /* The lower the rate, the longer a batch. */
@@ -303,7 +306,7 @@ static void sample_until_over(struct sf_capture *capture)
 		scan(perf, start_ns);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
-	sf_perf_sleeps_enable(&perf->sleeps);
+	sf_perf_sleeps_enable(perf);
 	sf_perf_events_enable(&perf->signals.events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;

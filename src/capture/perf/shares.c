@@ -10,7 +10,7 @@
 #include "frozen/signal/ticks.h"
 #include "os/process.h"
 
-#define MAX_FIRSTS 4           /* samples of a batch that are walked beyond the budget: each the first one of its thread */
+#define MAX_FIRSTS 32          /* samples of a batch that are walked beyond the budget: each the first one of its thread */
 
 struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
@@ -253,22 +253,29 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
 
 /*
  * A thread that has ended has no count in /proc any more. Its last records have its CPU time. Where those are missing each of
- * its samples stands for a period, and the kernel's count is taken to be that.
+ * its samples stands for a period, and the kernel's count is taken to be that. Where the records of its switches say how
+ * long it ran, those of this batch are not read yet: its samples stand for a period less, and the end adds the rest.
  */
+static void measure_ended(const struct sf_perf *perf, struct sf_thread *thread)
+{
+	const uint64_t periods_ns = thread->batch.period_ns + thread->batch.passed_ns;
+	const struct sf_switches *switches = &perf->base.watch.switches;
+	const bool is_recorded = sf_on_cpu_is_complete(&thread->on_cpu, switches);
+	const uint64_t less_ns = is_recorded ? perf->events.period_ns : 0, least_ns = periods_ns > less_ns ? periods_ns - less_ns : 0;
+
+	if ((is_recorded || !sf_thread_settle_end(thread, switches)) && thread->account.cpu_ns < least_ns)
+		sf_thread_add_cpu(thread, least_ns - thread->account.cpu_ns);
+}
+
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	const uint64_t least_ns = thread->batch.period_ns + thread->batch.passed_ns;
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
-	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun) {
+	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun)
 		begin_account(perf, thread, now_ns);
-		return;
-	}
-	if (sf_thread_measure(thread, now_ns, &ran))
-		return;
-	if (!sf_thread_settle_end(thread) && thread->account.cpu_ns < least_ns)
-		sf_thread_add_cpu(thread, least_ns - thread->account.cpu_ns);
+	else if (!sf_thread_measure(thread, now_ns, &ran))
+		measure_ended(perf, thread);
 }
 
 void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)

@@ -88,11 +88,23 @@ void sf_perf_sleep_learn_size(struct sf_perf *perf, struct sf_thread *thread)
 }
 
 /*
- * Chooses by chance, in proportion to the length: the samples that are taken stand for those that are not. *all_ret:
- * one of this length always has room. It stands for itself then.
+ * Whether it is the thread's first sleep with a sample: all sleeps of a thread without one are a loss. Such walks may run
+ * into debt, as a burst does.
  */
-static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_ns, bool *all_ret)
+static bool is_first(const struct sf_perf_sleeps *sleeps, const struct sf_thread *thread)
 {
+	return !thread->sleeps.sampled_ns &&
+	       sleeps->credit_ns + SF_PERF_WALK_CREDIT_NS > (int64_t)(sleeps->n_sent * SF_PERF_WALK_COST_NS);
+}
+
+/*
+ * Chooses by chance, in proportion to the length: the samples that are taken stand for those that are not. The chance is
+ * the same each time, so a sleep that goes on has room as soon as it is long enough. *all_ret: one of this length always
+ * has room. It stands for itself then.
+ */
+static bool has_room(struct sf_perf_sleeps *sleeps, struct sf_thread *thread, uint64_t ns, bool *all_ret)
+{
+	struct sf_sleep *sleep = &thread->sleep;
 	struct sf_perf_budget budget = { .part = SF_PERF_ALL };
 	bool fine;
 
@@ -100,16 +112,25 @@ static bool has_room(struct sf_perf_sleeps *sleeps, uint64_t ns, uint64_t time_n
 		budget.part = ns >= sleeps->all_from_ns
 				      ? SF_PERF_ALL
 				      : (uint64_t)((unsigned __int128)SF_PERF_ALL * ns / sleeps->all_from_ns);
+	if (is_first(sleeps, thread))
+		budget.part = SF_PERF_ALL;
 	*all_ret = budget.part == SF_PERF_ALL;
-	fine = sf_perf_budget_has_room(&budget, time_ns);
-	sleeps->n_wanted++;
-	sleeps->wanted_ns += ns;
+	fine = sf_perf_budget_has_room(&budget, sleep->left_ns);
+	sleeps->n_wanted += !sleep->wanted_ns;
+	sleeps->wanted_ns += ns > sleep->wanted_ns ? ns - sleep->wanted_ns : 0;
 	sleeps->n_sent += fine;
+	sleep->wanted_ns = ns;
 	return fine;
 }
 
-/* The sleep of which new_ns are not put off yet. False: it has no sample. */
-static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool has_end, uint64_t now_ns)
+enum sent {
+	SENT,
+	NO_ROOM,        /* the cost limit passes it over */
+	NO_STACK,
+};
+
+/* The sleep of which new_ns are not put off yet. */
+static enum sent send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
 	const uint64_t ns = new_ns ? new_ns : thread->sleeps.short_ns, short_ns = new_ns ? 0 : thread->sleeps.short_ns;
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -119,11 +140,13 @@ static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns
 	uint64_t over_ns;
 	bool all;
 
+	if (!has_room(sleeps, thread, ns, &all) && !perf->base.last_tick)
+		return NO_ROOM;
 	if (!read_start(sleeps, &thread->sleep, &record))
-		return false;
+		return NO_STACK;
 	sf_perf_waits_find(waits_of(sleeps), record.chain, record.n_chain, &wait);
-	if (wait.has_ended || !has_room(sleeps, ns, record.time_ns, &all))
-		return false;
+	if (wait.has_ended)
+		return NO_STACK;
 	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;
 	weight = take(perf, thread, new_ns, short_ns + over_ns, has_end, now_ns);
 	thread->sleeps.passed_ns -= over_ns;
@@ -131,7 +154,7 @@ static bool send(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns
 	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	sf_perf_send_sleep(perf, thread, &record, &wait, end_ns, &weight);
 	sf_perf_sleep_learn_size(perf, thread);
-	return true;
+	return SENT;
 }
 
 static void send_waker(struct sf_perf *perf, const struct sf_thread *thread)
@@ -159,21 +182,25 @@ void sf_perf_sleep_extend(struct sf_perf *perf, struct sf_thread *thread, uint64
 	add_rest(perf, thread, end_ns, true, now_ns);
 }
 
-void sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns)
+bool sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns)
 {
 	struct sf_sleep *sleep = &thread->sleep;
+	const enum sent sent = send(perf, thread, end_ns - sleep->start_ns, end_ns, true, now_ns);
 
-	sleep->has_sample = send(perf, thread, end_ns - sleep->start_ns, end_ns, true, now_ns);
+	if (sent == NO_ROOM)
+		return false;
+	sleep->has_sample = sent == SENT;
 	sleep->before_ns = thread->sleeps.sampled_ns - (end_ns - sleep->start_ns);
 	free(sleep->record);
 	sleep->record = NULL;
+	return true;
 }
 
 /* A sleep that is long enough. */
 static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool has_end,
 			uint64_t now_ns)
 {
-	if (send(perf, thread, length_ns, end_ns, has_end, now_ns))
+	if (send(perf, thread, length_ns, end_ns, has_end, now_ns) == SENT)
 		send_waker(perf, thread);
 	else
 		put_off(thread, &thread->sleeps.passed_ns, length_ns);
@@ -185,7 +212,7 @@ static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_
 	put_off(thread, &thread->sleeps.short_ns, length_ns);
 	if (thread->sleeps.short_ns < perf->sleeps.min_ns)
 		return;
-	if (send(perf, thread, 0, end_ns, has_end, now_ns)) {
+	if (send(perf, thread, 0, end_ns, has_end, now_ns) == SENT) {
 		send_waker(perf, thread);
 	} else {
 		thread->sleeps.passed_ns += thread->sleeps.short_ns;

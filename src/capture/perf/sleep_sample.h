@@ -9,6 +9,7 @@
 #ifndef SF_CAPTURE_PERF_SLEEP_SAMPLE_H
 #define SF_CAPTURE_PERF_SLEEP_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sf_perf;
@@ -17,8 +18,11 @@ struct sf_thread;
 /* The thread is on a CPU again at `time_ns`: sends the sample of its sleep, or adds what its sample does not stand for. */
 void sf_perf_sleep_finish(struct sf_perf *perf, struct sf_thread *thread, uint64_t time_ns, uint64_t now_ns);
 
-/* The sleep goes on: sends its sample, up to `end_ns`. thread->sleep.has_sample says whether there is one. */
-void sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns);
+/*
+ * The sleep goes on: sends its sample, up to `end_ns`. thread->sleep.has_sample says whether there is one. False: the
+ * cost limit has no room for it as yet, and its record is kept.
+ */
+bool sf_perf_sleep_send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns);
 
 /* The sleep has a sample and goes on: adds its time up to `end_ns`. */
 void sf_perf_sleep_extend(struct sf_perf *perf, struct sf_thread *thread, uint64_t end_ns, uint64_t now_ns);

@@ -73,6 +73,8 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 		return;
 	perf->sleeps.n_switches += record->type == PERF_RECORD_SAMPLE;
 	thread = sf_perf_thread_of(perf, record, record->type == PERF_RECORD_SAMPLE, now_ns);
+	if (thread && record->type != PERF_RECORD_SAMPLE)
+		sf_on_cpu_switch(&thread->on_cpu, record->time_ns, record->leaves);
 	if (!may_have_sleeps(thread) || record->time_ns < thread->sleeps.from_ns)
 		return;
 	if (record->type == PERF_RECORD_SAMPLE) {
@@ -139,23 +141,28 @@ static uint64_t end_of(const struct sf_perf *perf, const struct sf_sleep *sleep)
 	return sleep->woken_ns ? sleep->woken_ns : perf->sleeps.began_ns;
 }
 
-/* The thread sleeps on. Its further time is added by looks. */
-static void send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+static bool is_long(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	sf_perf_sleep_send_open(perf, thread, end_of(perf, &thread->sleep), now_ns);
+	return end_of(perf, &thread->sleep) >= thread->sleep.start_ns + perf->sleeps.min_ns;
+}
+
+/*
+ * The thread sleeps on. Its further time is added by looks. False: the sleep is too short for a sample as yet, of its
+ * own or for its part of the limit.
+ */
+static bool send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (!is_long(perf, thread) || !sf_perf_sleep_send_open(perf, thread, end_of(perf, &thread->sleep), now_ns))
+		return false;
 	thread->sleeps.are_recorded = thread->sleep.has_sample;
 	thread->asleep_due_ns = now_ns + perf->base.blocked_period_ns; /* the walk has shown by then whether the copy was too short */
+	return true;
 }
 
 /* False: it does not sleep any more, or has its sample. */
 static bool is_waiting(const struct sf_thread *thread)
 {
 	return thread->sleep.start_ns && !thread->sleep.has_sample;
-}
-
-static bool is_long(const struct sf_perf *perf, const struct sf_thread *thread)
-{
-	return end_of(perf, &thread->sleep) >= thread->sleep.start_ns + perf->sleeps.min_ns;
 }
 
 /* The rings' room is the kernel's again after the batch. */
@@ -186,13 +193,10 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 		struct sf_thread *thread = sf_watch_find(&perf->base.watch, kept.tid);
 		const bool waits = thread && thread->sleep.record && is_waiting(thread);
 
-		if (waits && !is_long(perf, thread)) {
+		if (waits && !send_open(perf, thread, now_ns))
 			sleeps->kept.items[n_left++] = kept;
-			continue;
-		}
-		if (waits)
-			send_open(perf, thread, now_ns);
-		sleeps->n_kept_bytes -= kept.n_bytes;
+		else
+			sleeps->n_kept_bytes -= kept.n_bytes;
 	}
 	sleeps->kept.n = n_left;
 }
@@ -203,8 +207,10 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 
 	if (!sleeps->on)
 		return;
-	if (sleeps->lost_some)
+	if (sleeps->lost_some) {
 		sf_perf_sleeps_forget(perf);
+		perf->base.watch.switches.from_ns = sf_now_ns();
+	}
 	sleeps->lost_some = false;
 	end_kept(perf, now_ns);
 	for (size_t i = 0; i < sleeps->begun.n; i++) {
@@ -212,9 +218,7 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 
 		if (!is_waiting(thread) || thread->sleep.record || thread->sleep.batch != sleeps->n_batch)
 			continue;
-		if (is_long(perf, thread))
-			send_open(perf, thread, now_ns);
-		else
+		if (!send_open(perf, thread, now_ns))
 			keep(sleeps, thread);
 	}
 	sleeps->begun.n = 0;

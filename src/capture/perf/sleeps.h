@@ -11,9 +11,10 @@
  * the looks at sleeping threads (capture/ptrace/). A thread without a record, since it has slept since before the
  * recording, or since a record was lost, is looked at as without all this.
  *
- * Walking the stacks of sleeps may take half of the limit (--max-cost). Where more sleeps end than that allows for, a
- * part of them is passed over, the shorter the more likely. The thread's next sample that might have been passed over
- * stands for them, too.
+ * Walking the stacks of sleeps may take half of the limit (--max-cost), and less where samples of CPU time are passed
+ * over (budget.h). Where there are more sleeps than that allows for, a part of them is passed over, the shorter the more
+ * likely. The thread's next sample that might have been passed over stands for them, too, or at its end the last one. A
+ * sleep that is passed over and goes on keeps its record, and has a sample when it is long enough for that.
  *
  * Every switch is copied by the kernel, whatever its length will be. Where the copies would cost more than the limit
  * (--max-cost) allows, the events pause, and sleeping threads are looked at meanwhile. Records of wakings come for all
@@ -29,6 +30,7 @@
 #include "capture/ptrace/thread.h"
 
 #define SF_PERF_SLEEP_MIN_NS 1000000
+#define SF_PERF_WALK_CREDIT_NS 20000000 /* a burst of sleeps whose walks cost so much is let through */
 
 struct sf_perf;
 
@@ -74,7 +76,7 @@ void sf_perf_sleeps_open(struct sf_perf *perf);
 void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps);
 /* Attaches the events to the processes of perf->events. */
 void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n);
-void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps);
+void sf_perf_sleeps_enable(struct sf_perf *perf);
 
 /* A batch: its begin (bytes in it); each record of its rings in the order of time; its end. */
 uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps);

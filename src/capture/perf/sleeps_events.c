@@ -6,13 +6,13 @@
 #include "base/options.h"
 #include "capture/perf/perf.h"
 #include "capture/perf/sleep_sample.h"
+#include "os/clock.h"
 #include "os/tracepoints.h"
 
 #define SWITCH_COST_NS 8000     /* of a thread whose switch is recorded, and of reading the record ... */
 #define BYTES_PER_NS 6          /* ... and of the copy of its stack */
-#define WALK_COST_NS 25000      /* of walking and recording one sleep */
-#define WALK_PART 2             /* of the limit, one part of so many */
-#define WALK_CREDIT_NS 20000000 /* a burst of sleeps that costs so much is let through */
+#define WALK_PART 2             /* of the limit, one part of so many at the most ... */
+#define WALK_PART_LEAST 16      /* ... and at the least: samples of CPU time come first */
 #define SWITCH_PERIOD_NS 500000 /* of a CPU, for the size of the first copies: 8 KiB in a ring of 8 MiB */
 #define WAKING_COST_NS 500      /* of a record of who wakes, for the waking thread and for reading it */
 #define WAKINGS_PART 2          /* of the limit, one part of so many */
@@ -92,15 +92,18 @@ void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
 	if (!sleeps->has_wakings)
 		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
 	if (perf->events.enabled)
-		sf_perf_sleeps_enable(sleeps);
+		sf_perf_sleeps_enable(perf);
 }
 
-void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps)
+void sf_perf_sleeps_enable(struct sf_perf *perf)
 {
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+
 	if (sleeps->has_wakings && !sleeps->wakings.enabled)
 		sf_perf_events_enable(&sleeps->wakings);
 	if (sleeps->on && !sleeps->switches.enabled)
 		sf_perf_events_enable(&sleeps->switches);
+	perf->base.watch.switches = (struct sf_switches){ .are_recorded = sleeps->on, .from_ns = sf_now_ns() };
 }
 
 void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps)
@@ -116,6 +119,7 @@ void sf_perf_sleeps_forget_thread(struct sf_thread *thread)
 {
 	sf_perf_sleep_forget(thread);
 	thread->sleeps.are_recorded = false;
+	thread->on_cpu.since_ns = 0;
 	thread->look.state = SF_STATE_RUNNING;
 }
 
@@ -133,23 +137,36 @@ static void pause_events(struct sf_perf *perf, uint64_t now_ns)
 	if (sleeps->has_wakings)
 		sf_perf_events_disable(&sleeps->wakings);
 	sf_perf_sleeps_forget(perf);
+	perf->base.watch.switches.from_ns = UINT64_MAX;
 	sleeps->paused_until_ns = now_ns + (uint64_t)sleeps->debt_ns;
 	sleeps->paused_ns += (uint64_t)sleeps->debt_ns;
 	sleeps->debt_ns = 0;
 	sleeps->n_paused++;
 }
 
+/*
+ * What walks of sleeps may take of the limit. Where samples of CPU time are passed over, it shrinks as their part does,
+ * but faster.
+ */
+static uint64_t share_of_walks(const struct sf_perf_budget *budget, uint64_t allowed_ns)
+{
+	const uint64_t half = SF_PERF_ALL / 2, part = budget->part > half ? 2 * (budget->part - half) : 0;
+	const uint64_t share_ns = (uint64_t)((unsigned __int128)(allowed_ns / WALK_PART) * part / SF_PERF_ALL);
+
+	return share_ns > allowed_ns / WALK_PART_LEAST ? share_ns : allowed_ns / WALK_PART_LEAST;
+}
+
 /* Which of the next batch's sleeps have samples, if there will be as many as in this one. */
-static void set_part(struct sf_perf_sleeps *sleeps, uint64_t allowed_ns)
+static void set_part(struct sf_perf_sleeps *sleeps, uint64_t share_ns)
 {
 	uint64_t room;
 
-	sleeps->credit_ns += (int64_t)(allowed_ns / WALK_PART) - (int64_t)(sleeps->n_sent * WALK_COST_NS);
-	if (sleeps->credit_ns > WALK_CREDIT_NS)
-		sleeps->credit_ns = WALK_CREDIT_NS;
-	if (sleeps->credit_ns < -WALK_CREDIT_NS)
-		sleeps->credit_ns = -WALK_CREDIT_NS;
-	room = sleeps->credit_ns > 0 ? (uint64_t)sleeps->credit_ns / WALK_COST_NS : 0;
+	sleeps->credit_ns += (int64_t)share_ns - (int64_t)(sleeps->n_sent * SF_PERF_WALK_COST_NS);
+	if (sleeps->credit_ns > SF_PERF_WALK_CREDIT_NS)
+		sleeps->credit_ns = SF_PERF_WALK_CREDIT_NS;
+	if (sleeps->credit_ns < -SF_PERF_WALK_CREDIT_NS)
+		sleeps->credit_ns = -SF_PERF_WALK_CREDIT_NS;
+	room = sleeps->credit_ns > 0 ? (uint64_t)sleeps->credit_ns / SF_PERF_WALK_COST_NS : 0;
 	sleeps->all_from_ns = room >= sleeps->n_wanted ? 0 : sleeps->wanted_ns / (room ? room : 1);
 	sleeps->n_wanted_ever += sleeps->n_wanted;
 	sleeps->n_sent_ever += sleeps->n_sent;
@@ -180,6 +197,23 @@ static void count_costs(struct sf_perf_sleeps *sleeps, const struct sf_overhead_
 		sleeps->wakings_debt_ns = -DEBT_NS;
 }
 
+/*
+ * What threads run from now on, their records say (capture/ptrace/on_cpu.h). What they have slept without records and
+ * without a look, the next sample of a sleep stands for.
+ */
+static void count_all(struct sf_perf *perf, uint64_t now_ns)
+{
+	for (size_t i = 0; i < perf->base.watch.threads.n; i++) {
+		struct sf_thread *thread = perf->base.watch.threads.items[i];
+		bool ran;
+
+		if (!sf_thread_measure(thread, now_ns, &ran) || !ran || thread->account.asleep_ns <= 0)
+			continue;
+		thread->sleeps.passed_ns += (uint64_t)thread->account.asleep_ns;
+		thread->account.asleep_ns = 0;
+	}
+}
+
 void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -189,10 +223,11 @@ void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 		return;
 	if (sleeps->paused_until_ns) {
 		sleeps->paused_until_ns = 0;
-		sf_perf_sleeps_enable(sleeps);
+		sf_perf_sleeps_enable(perf);
+		count_all(perf, now_ns);
 	} else if (sleeps->paid_ns) {
 		count_costs(sleeps, limit, now_ns - sleeps->paid_ns);
-		set_part(sleeps, (now_ns - sleeps->paid_ns) * limit->share * limit->n_cpus / 100);
+		set_part(sleeps, share_of_walks(&perf->budget, (now_ns - sleeps->paid_ns) * limit->share * limit->n_cpus / 100));
 	}
 	sleeps->paid_ns = now_ns;
 	if (sleeps->has_wakings && sleeps->wakings_debt_ns > DEBT_NS)

@@ -35,6 +35,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 		return NULL;
 	}
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
+	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
 	return thread;
 }
 
@@ -69,6 +70,7 @@ static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
 	else
 		thread->first_cpu_ns -= thread->run.cpu_ns - run->cpu_ns;
 	thread->run = *run;
+	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
 }
 
 static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *run)
@@ -200,11 +202,13 @@ void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 	thread->account.awake_ns += (int64_t)cpu_ns;
 }
 
-bool sf_thread_settle_end(struct sf_thread *thread)
+bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches)
 {
-	if (thread->ended_cpu_ns <= thread->run.cpu_ns)
+	const uint64_t end_ns = sf_on_cpu_end(&thread->on_cpu, thread->ended_cpu_ns, switches, sf_now_ns());
+
+	if (end_ns <= thread->run.cpu_ns)
 		return false;
-	sf_thread_add_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
+	sf_thread_add_cpu(thread, end_ns - thread->run.cpu_ns);
 	return true;
 }
 

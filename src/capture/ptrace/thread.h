@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/ptrace/on_cpu.h"
 #include "capture/ptrace/stack_leads.h"
 #include "capture/sink.h"
 #include "os/task.h"
@@ -77,6 +78,7 @@ struct sf_sleep {
 	uint64_t place;          /* of that record in a ring, in a batch, where there is no copy */
 	uint32_t batch, ring;
 	void    *record;         /* a copy of that record: a batch has ended since. malloc'd */
+	uint64_t wanted_ns;      /* its length when a sample of it was last due, and was passed over; 0: never */
 	bool     has_sample;
 };
 
@@ -124,6 +126,7 @@ struct sf_thread {
 	uint64_t seen_ns;        /* time of the last tick that looked ... */
 	uint64_t looked_ns;      /* ... and when the thread's turn came */
 	uint64_t ended_cpu_ns;   /* its CPU time by the kernel's record of its end; 0: unknown */
+	struct sf_on_cpu on_cpu; /* the same since run.cpu_ns was read, by the records of its switches */
 	uint64_t exec_ns;        /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be read */
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
@@ -192,8 +195,11 @@ void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *befo
 
 /* CPU time, on top of what the last look has counted. */
 void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns);
-/* Adds the CPU time of an ended thread since its last look, by the kernel's record of its end. False: there is no more. */
-bool sf_thread_settle_end(struct sf_thread *thread);
+/*
+ * Adds the CPU time of an ended thread since its last look, by the kernel's records (on_cpu.h). False:
+ * there is no more.
+ */
+bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches);
 
 /*
  * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran

@@ -52,6 +52,7 @@ struct sf_watch {
 	bool keeps_ended;        /* of ends: what a scan finds ended is kept until the next scan */
 	bool has_kept;           /* the last scan has kept one */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
+	struct sf_switches switches; /* of records of them */
 
 	/* For notes: threads and processes that are not watched. */
 	uint32_t n_without_files, most_without_files; /* threads for which no file could be opened: in the last list, at most */

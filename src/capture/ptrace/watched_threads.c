@@ -203,15 +203,17 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 /*
  * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments that do not
  * depend on what the thread does: those before a moment show as much of the time after it as those that follow. The
- * limit is the time for which the thread's samples stand already.
+ * limit is the time for which the thread's samples stand already. Time of which there were samples that the cost limit
+ * has passed over has no limit: the lot decides which samples are walked.
  */
-static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight *rest)
+static bool is_short_rest(const struct sf_watch *watch, const struct sf_thread *thread, const struct sf_weight *rest)
 {
 	const uint64_t counted_ns = thread->run.cpu_ns - thread->first_cpu_ns;
 
 	if (!thread->ran || thread->is_32_bit)
 		return false;
-	return rest->ticks <= REST_TICKS || (!thread->account.beyond_ns && 2 * rest->cpu_ns <= counted_ns);
+	return rest->ticks <= REST_TICKS + sf_unseen_ticks(watch, thread->batch.passed_ns) ||
+	       (!thread->account.beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
 
 /* Why there is no further sample of a thread. */
@@ -256,6 +258,25 @@ static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 	sf_relay_again(watch->relay, thread, end_ns, &weight);
 }
 
+/* Where sleeps are recorded: those that the cost limit has passed over since the last sample of one, and those without records. */
+static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	const bool is_unrecorded = thread->account.asleep_ns > 0 && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
+	const uint64_t unrecorded_ns = is_unrecorded ? (uint64_t)thread->account.asleep_ns : 0;
+	const uint64_t ns = thread->sleeps.passed_ns + unrecorded_ns;
+	const bool has_sample = thread->sleeps.sampled_ns;
+	struct sf_weight weight;
+
+	if (!watch->recorded_until_ns || !ns || !thread->watched || thread->only_awake)
+		return;
+	thread->account.asleep_ns -= (int64_t)unrecorded_ns;
+	weight = sf_thread_take_sleep(thread, ns, UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
+	if (has_sample)
+		sf_relay_again(watch->relay, thread, now_ns, &weight);
+	else
+		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &weight);
+}
+
 static void forget_rest(struct sf_thread *thread)
 {
 	thread->first_cpu_ns += thread->account.cpu_ns;
@@ -279,7 +300,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
 
 	sf_thread_settle(thread, now_ns, false);
-	sf_thread_settle_end(thread);
+	sf_thread_settle_end(thread, &watch->switches);
 	/*
 	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
 	 * short command: its next look is put off, or waits for a CPU.
@@ -292,6 +313,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
 		forget_rest(thread);
 	sf_thread_balance(thread);
+	give_sleeps(watch, thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->account.cpu_ns) {
@@ -304,7 +326,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 
 		if ((thread->hold.is_requested || thread->ran) && !weight.ticks)
 			weight.ticks = 1;
-		if (is_short_rest(thread, &weight)) {
+		if (is_short_rest(watch, thread, &weight)) {
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
 		} else {
 			watch->lost_cpu_ns += weight.cpu_ns;
