@@ -21,7 +21,11 @@ struct sf_task {
 	int run_fd;      /* kept open: read at every tick */
 	int look_fd;     /* kept open; -1 when the kernel or its policy refuses */
 	int stat_fd;     /* kept open from the first sf_task_cpu on; -1 before */
+	int turn_fd;     /* the same from the first sf_task_turn_ns on */
 };
+
+/* With no file open. */
+#define SF_TASK_CLOSED(pid_, tid_) ((struct sf_task){ .pid = (pid_), .tid = (tid_), .run_fd = -1, .look_fd = -1, .stat_fd = -1, .turn_fd = -1 })
 
 /* How much it ran: it has not run between two looks in which `switches` is equal. */
 struct sf_task_run {
@@ -83,6 +87,15 @@ char sf_task_letter(int32_t pid, int32_t tid);
 
 /* The CPU that it last ran on; -1 when unknown. */
 int sf_task_cpu(struct sf_task *task);
+
+/*
+ * When the kernel last counted the thread's time on a CPU, by the clock of that CPU's run queue; 0: unknown. A thread that
+ * leaves a CPU and the thread that comes in its place have exactly the same one, until either runs on.
+ *
+ * Linux: se.exec_start of /proc/PID/task/TID/sched (kernel: kernel/sched/debug.c, proc_sched_show_task; set by update_curr
+ * and update_stats_curr_start in kernel/sched/fair.c), with CONFIG_SCHED_DEBUG, or since Linux 6.15.
+ */
+uint64_t sf_task_turn_ns(struct sf_task *task);
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 

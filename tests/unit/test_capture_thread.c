@@ -33,7 +33,7 @@ uint64_t __wrap_sf_now_ns(void);
 
 bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
 {
-	*ret = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	*ret = SF_TASK_CLOSED(pid, tid);
 	return true;
 }
 
@@ -519,23 +519,23 @@ static void run_beyond(uint64_t cpu_ms, uint64_t beyond_ms)
 
 /*
  * A thread with four parts of its CPU time in the kernel, and one in user mode. Each hold in a call takes what there
- * is, but for a period.
+ * is, but for two periods.
  */
 static void calls_take_the_time_beyond(void **state)
 {
 	struct sf_weight weight;
 	(void)state;
 
-	run_beyond(18, 8);
-	assert_false(sf_thread_take_kernel_time(thread, true, PERIOD, &weight)); /* the last period may be one of user mode */
+	run_beyond(28, 18);
+	assert_false(sf_thread_take_kernel_time(thread, true, PERIOD, &weight)); /* the last two periods may be of user mode */
 	run_beyond(22, 12);
 	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
 	expect(weight, 10, 10, 1);
 	run_beyond(50, 40);
 	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
 	expect(weight, 40, 40, 4);
-	assert_int_equal(thread->account.beyond_ns, PERIOD);
-	assert_int_equal(thread->account.awake_ns, PERIOD);
+	assert_int_equal(thread->account.beyond_ns, 2 * PERIOD);
+	assert_int_equal(thread->account.awake_ns, 2 * PERIOD);
 }
 
 /*
@@ -547,12 +547,12 @@ static void calls_are_owed_time(void **state)
 	struct sf_weight weight;
 	(void)state;
 
-	run_beyond(20, 11);
+	run_beyond(20, 21);
 	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
 	run_beyond(20, 4);
 	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
 	expect(weight, 5, 5, 1); /* 15 of 20 are owed */
-	run_beyond(20, 30);
+	run_beyond(20, 20);
 	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight)); /* it is kept for calls */
 	run_beyond(1, 0);
 	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
@@ -598,6 +598,20 @@ static void a_measure_of_what_is_gone_changes_nothing(void **state)
 	assert_int_equal(thread->account.awake_ns + thread->account.asleep_ns, 0);
 }
 
+/* The measure is made anew after some turns. */
+static void turns_are_measured(void **state)
+{
+	(void)state;
+
+	for (unsigned i = 0; i < 64; i++) {
+		run.switches++;
+		run.cpu_ns += i < 32 ? MS / 5 : 4 * MS;
+		assert_true(sf_thread_look(thread, now_ns += 10 * MS));
+		sf_thread_measure_turns(thread);
+		assert_int_equal(thread->turns.are_short, i >= 15 && i < 47);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -627,6 +641,7 @@ int main(void)
 		TEST(settling_counts),
 		TEST(in_a_wait_only_a_prompt_stop_counts),
 		TEST(a_napper_is_looked_at_shortly),
+		TEST(turns_are_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,7 +179,7 @@ int32_t __wrap_sf_process_parent(int32_t pid)
 
 bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
 {
-	*ret = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	*ret = SF_TASK_CLOSED(pid, tid);
 	return thread_of(tid);
 }
 

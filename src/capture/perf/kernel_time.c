@@ -11,6 +11,7 @@
 #define WAITS_NS 20000000 /* of time that is a loss, which may wait for a sample ... */
 #define WAITS_PERIODS 4   /* ... and so many periods */
 #define OTHERS_NS 50000000
+#define OVERDUE_PERIODS 40 /* of CPU time in the kernel, without a sample */
 #define IDLE_LOOKS 40     /* in a row that found no reason to hold a thread, after which it is not sought any more */
 
 void sf_perf_kernel_time_begin(struct sf_perf *perf)
@@ -24,6 +25,11 @@ static bool may_seek(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return perf->kernel_time.on && thread->watched && thread->task.pid != perf->own_pid && !thread->is_32_bit &&
 	       !sf_thread_needs_longer_copies(thread);
+}
+
+static bool is_sought(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return thread->kernel_time.is_sought && !thread->hold.is_requested && may_seek(perf, thread);
 }
 
 static void seek(struct sf_thread *thread)
@@ -76,8 +82,8 @@ void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread)
 		seek(thread);
 }
 
-/* False: there was no reason to hold it. */
-static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+/* False: there is no reason to hold it. */
+static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_watch *watch = &perf->base.watch;
 
@@ -88,11 +94,49 @@ static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 		return false;
 	}
 	set_apart(perf, thread);
-	if (!sf_thread_awake(thread) || !has_time(perf, thread->account.beyond_ns))
+	return has_time(perf, thread->account.beyond_ns);
+}
+
+/* Whether this thread is held wherever it is found, because none of its samples came by being displaced. */
+static bool is_overdue(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return perf->base.displacement.is_missing || thread->account.beyond_ns > OVERDUE_PERIODS * perf->events.period_ns;
+}
+
+/* False: there was no reason to hold it. */
+static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (!look(perf, thread, now_ns) || !sf_thread_awake(thread))
 		return false;
+	if (!is_overdue(perf, thread))
+		return true;
 	thread->kernel_time.holds = true;
 	sf_ptrace_hold(&perf->base, thread, now_ns);
 	return true;
+}
+
+static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	const struct sf_perf *perf = (const struct sf_perf *)capture;
+
+	return is_sought(perf, thread) ? 1 + thread->account.beyond_ns : 0;
+}
+
+void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns)
+{
+	if (!perf->kernel_time.n_sought || !sf_ptrace_aim(&perf->base, need, until_ns))
+		sf_cpu_move(-1);
+}
+
+void sf_perf_kernel_time_catch(struct sf_perf *perf)
+{
+	const uint64_t now_ns = sf_now_ns();
+	struct sf_thread *thread = sf_ptrace_displaced(&perf->base, need);
+
+	if (!thread || !look(perf, thread, now_ns) || !sf_perf_budget_has_room(&perf->budget, now_ns))
+		return;
+	thread->kernel_time.holds = true;
+	sf_ptrace_sample_displaced(&perf->base, thread, now_ns);
 }
 
 /* Where sleeping threads are not sampled, this is the only look at a thread that has no sample. */
@@ -122,7 +166,7 @@ void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; perf->kernel_time.on && i < perf->base.watch.threads.n; i++) {
 		struct sf_thread *thread = perf->base.watch.threads.items[i];
 
-		if (!thread->kernel_time.is_sought || thread->hold.is_requested || !may_seek(perf, thread))
+		if (!is_sought(perf, thread))
 			continue;
 		perf->kernel_time.n_sought++;
 		if (perf->base.n_requested || !sf_perf_budget_has_room(&perf->budget, now_ns + (uint64_t)thread->task.tid))

@@ -3,7 +3,7 @@
  * CPU time in the kernel, where the events may not sample it: what the kernel has counted for a thread beyond its
  * samples of user mode.
  *
- * A thread that has such time is sought: in each period it is held once, as by ptrace, if it runs. A thread that stands
+ * A thread that has such time is sought: it is held when it is displaced (ptrace/displaced.h). A thread that stands
  * at the end of a system call was in that call. Its sample stands for the CPU time since the thread's last hold, as far
  * as there is time beyond the samples of user mode. A thread that stands amid its own code was there, or in a page
  * fault or an interrupt that came there. Its sample stands for time that system calls have left over. Where threads may
@@ -34,7 +34,11 @@ void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread);
 /* After a look at a thread: whether it is to be sought. */
 void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread);
 
-/* After a batch: holds the threads that are sought and that run. */
+/* Before the sleep until the next batch, and after it: a sample of a thread that is displaced then (ptrace/displaced.h). */
+void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns);
+void sf_perf_kernel_time_catch(struct sf_perf *perf);
+
+/* After a batch: looks at the threads that are sought, and holds those whose samples are overdue. */
 void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns);
 
 #endif

@@ -269,7 +269,9 @@ static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_n
 		until_ns = end_ns;
 	sf_relay_rest(perf->base.relay, until_ns);
 	sf_alarm_set(0); /* of a hold */
+	sf_perf_kernel_time_aim(perf, until_ns);
 	wait_for_rings(perf, until_ns);
+	sf_perf_kernel_time_catch(perf);
 	if (sf_now_ns() < now_ns + DRAIN_NS)
 		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
 }

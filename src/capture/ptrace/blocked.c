@@ -38,23 +38,30 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	sf_ptrace_hold(capture, thread, now_ns);
 }
 
+/* The file of /proc that says where it sleeps may be another user's: the source says it all the same. */
+enum sf_copy_result sf_ptrace_copy_asleep(struct sf_capture *capture, struct sf_thread *thread, const struct sf_copy_plan *plan,
+					  struct sf_stack_copy *copy)
+{
+	struct sf_saved saved;
+
+	if ((thread->look.placed || thread->task.look_fd < 0) &&
+	    sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved))
+		return sf_copy_saved(capture->saved, &saved, plan, &capture->pages, copy);
+	return sf_copy_blocked(&thread->task, &thread->look, plan, &capture->pages, copy);
+}
+
 static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	const struct sf_copy_plan plan = sf_thread_copy_plan(thread);
 	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_copy_plan_room(&plan));
-	enum sf_copy_result result = SF_COPY_GONE;
+	enum sf_copy_result result;
 	struct sf_weight weight;
-	struct sf_saved saved;
 
 	if (!copy) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	/* The file of /proc that says where it sleeps may be another user's: the source says it all the same. */
-	result = (thread->look.placed || thread->task.look_fd < 0) &&
-		 sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
-			 sf_copy_saved(capture->saved, &saved, &plan, &capture->pages, copy) :
-			 sf_copy_blocked(&thread->task, &thread->look, &plan, &capture->pages, copy);
+	result = sf_ptrace_copy_asleep(capture, thread, &plan, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);

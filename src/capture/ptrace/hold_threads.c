@@ -41,16 +41,28 @@ static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf
  * Of a hold that looked for CPU time in the kernel. False: it gives no sample, and how long it took is added to the
  * next one.
  */
-static bool take_kernel_time(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held, bool on_cpu,
+static bool take_kernel_time(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu,
 			     uint64_t *hold_ns, struct sf_weight *ret)
 {
 	struct sf_kernel_time *time = &thread->kernel_time;
 
 	*hold_ns += time->unsent_hold_ns;
 	time->unsent_hold_ns = *hold_ns;
-	if (!on_cpu || !sf_thread_take_kernel_time(thread, held->syscall != SF_SYSCALL_NONE, capture->period_ns, ret))
+	if (!on_cpu || !sf_thread_take_kernel_time(thread, in_call, capture->period_ns, ret))
 		return false;
 	time->unsent_hold_ns = 0;
+	return true;
+}
+
+bool sf_ptrace_weigh_awake(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu, uint64_t *hold_ns,
+			   struct sf_stack_copy *copy, struct sf_weight *ret)
+{
+	if (!thread->kernel_time.holds)
+		*ret = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
+	else if (!take_kernel_time(capture, thread, in_call, on_cpu, hold_ns, ret))
+		return false;
+	copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+	thread->ran = thread->ran || on_cpu;
 	return true;
 }
 
@@ -61,22 +73,18 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	bool awake = sf_thread_awake(thread);
 	bool in_wait = held->at_sleep || sf_syscall_only_waits(held->syscall);
 	const struct sf_task_run before = thread->run;
-	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait);
+	bool in_call = held->syscall != SF_SYSCALL_NONE;
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait) ||
+		      thread->hold.displaced == SF_DISPLACED_ANYWHERE || (thread->hold.displaced && in_call);
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)
 		sf_thread_add_hold(thread, &before, sf_now_ns() - thread->hold.requested_ns);
-	if (awake && thread->kernel_time.holds) {
-		if (!take_kernel_time(capture, thread, held, on_cpu, &hold_ns, &weight)) {
+	if (awake) {
+		if (!sf_ptrace_weigh_awake(capture, thread, in_call, on_cpu, &hold_ns, copy, &weight)) {
 			sf_relay_drop(capture->relay);
 			return;
 		}
-		copy->state = SF_STATE_RUNNING;
-		thread->ran = true;
-	} else if (awake) {
-		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
-		copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
-		thread->ran = thread->ran || on_cpu;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
 		copy->state = state_held_asleep(thread, held);
@@ -144,6 +152,8 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 		take_held(capture, thread, &held);
 	else
 		sf_hold_release(&held);
+	if (thread)
+		thread->hold.displaced = SF_DISPLACED_NOWHERE;
 	return true;
 }
 
@@ -242,7 +252,8 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
 		return;
 	}
-	move_to(capture, thread);
+	if (!thread->hold.displaced)
+		move_to(capture, thread);
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	request(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);

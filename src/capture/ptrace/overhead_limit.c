@@ -25,6 +25,8 @@ void sf_overhead_limit_look(struct sf_overhead_limit *limit, uint64_t now_ns, ui
 {
 	const uint64_t all_ns = (now_ns - limit->looked_ns) * limit->n_cpus;
 
+	if (limit->looked_ns)
+		limit->is_half_idle = (idle_ns - limit->idle_ns) * 2 >= all_ns;
 	if (limit->looked_ns && !limit->wanted)
 		limit->share = (idle_ns - limit->idle_ns) * 100 >= all_ns * IDLE_PERCENT ?
 				      SF_OVERHEAD_PERCENT : SF_OVERHEAD_BUSY_PERCENT;

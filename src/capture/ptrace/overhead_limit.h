@@ -22,6 +22,7 @@
 #ifndef SF_CAPTURE_PTRACE_OVERHEAD_LIMIT_H
 #define SF_CAPTURE_PTRACE_OVERHEAD_LIMIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Readings of three clocks: the time, the CPU time of the holding thread, and the CPU time of the process. */
@@ -33,6 +34,7 @@ struct sf_overhead_limit {
 	unsigned n_cpus;
 	unsigned wanted;         /* percent of all CPUs, 0: as said above */
 	unsigned share;          /* that it may take now, percent */
+	bool     is_half_idle;   /* the machine, between the last two looks at it */
 	struct sf_overhead_limit_clocks start;
 	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what had been taken */
 	uint64_t looked_ns, idle_ns;   /* at the last look at the machine: the time, and how long CPUs had been idle */

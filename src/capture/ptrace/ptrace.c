@@ -4,7 +4,8 @@
  * registers and stack are copied (os/hold.h); the copies are walked by another thread (relay.h).
  *
  * At each tick every thread is looked at. For a thread that is awake the engine requests a hold, and copies the stack
- * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late.
+ * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late. A thread
+ * that runs only for short times is held when it is displaced (displaced.h), and not at a tick.
  *
  * A thread that sleeps is due less often, and is read without a hold. As long as it sleeps on, its last sample stands for
  * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is stopped amid
@@ -21,6 +22,8 @@
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 #define UNNOTICED_NS 500000         /* what a run of these may take in all */
+#define OVERDUE_PERIODS 40          /* of CPU time without a sample */
+#define OVERDUE_PERIODS_FIRST 4     /* ... of a thread that has none yet */
 #define NOTABLE_S 0.5               /* sampled for less, there is no note of how often that was */
 
 static bool check(int32_t pid, struct sf_error *err)
@@ -111,6 +114,23 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 	       !due_asleep(capture, thread, now_ns);
 }
 
+/*
+ * Whether it is held only where it was displaced (displaced.h): it runs for a short time between two sleeps, and a hold at
+ * another moment finds it where the scheduler chose. Not if that was never the case for long.
+ */
+static bool waits_for_displacement(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	const uint64_t most = thread->ran ? OVERDUE_PERIODS : OVERDUE_PERIODS_FIRST;
+
+	return thread->turns.are_short && !capture->displacement.is_missing && thread->account.cpu_ns < most * capture->period_ns;
+}
+
+static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	(void)capture;
+	return thread->turns.are_short && thread->watched && !thread->hold.is_requested ? 1 + thread->account.cpu_ns : 0;
+}
+
 /* False when the thread is gone. */
 static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
@@ -123,9 +143,10 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 		return true;
 	if (!sf_thread_look(thread, now_ns))
 		return false;
+	sf_thread_measure_turns(thread);
 	if (sf_thread_awake(thread)) {
 		capture->n_awake++;
-		if (capture->period_ns)
+		if (capture->period_ns && !waits_for_displacement(capture, thread))
 			sf_ptrace_hold(capture, thread, now_ns);
 	} else if (due_asleep(capture, thread, now_ns)) {
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
@@ -185,13 +206,25 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	}
 }
 
+/* After the rest: a sample of the thread that was displaced. */
+static void catch_displaced(struct sf_capture *capture)
+{
+	const uint64_t now_ns = sf_now_ns();
+	struct sf_thread *thread = sf_ptrace_displaced(capture, need);
+
+	if (thread && sf_thread_look(thread, now_ns))
+		sf_ptrace_sample_displaced(capture, thread, now_ns);
+}
+
 /* Until the next tick, or as long as threads that were asked for answer late. */
 static void rest(struct sf_capture *capture, uint64_t until_ns)
 {
 	sf_relay_rest(capture->relay, until_ns);
 	if (!capture->n_requested) {
 		sf_alarm_set(0);
+		sf_ptrace_aim(capture, need, until_ns);
 		sf_sleep_until(until_ns);
+		catch_displaced(capture);
 		return;
 	}
 	sf_alarm_set(until_ns);

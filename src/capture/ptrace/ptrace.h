@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "capture/engine.h"
+#include "capture/ptrace/displaced.h"
 #include "capture/ptrace/hold_time.h"
 #include "capture/ptrace/overhead_limit.h"
 #include "capture/ptrace/saved.h"
@@ -20,6 +21,7 @@ struct sf_capture {
 	struct sf_watch watch;
 	struct sf_relay *relay;
 	struct sf_hold_time hold_time;
+	struct sf_displacement displacement;
 	struct sf_overhead_limit limit;
 	struct sf_pages pages;
 	const struct sf_saved_source *saved; /* not owned; NULL: there is none */
@@ -44,6 +46,27 @@ struct sf_capture {
 /* Holds a thread that is awake, or one that sleeps and must be, for a sample of the tick at now_ns. */
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
 
+/* --- displaced_sample.c --- */
+
+/* CPU time of a thread, plus 1, for which a sample at its displacement is to stand. 0: its samples come otherwise. */
+typedef uint64_t sf_ptrace_need_fn(const struct sf_capture *capture, const struct sf_thread *thread);
+#define SF_PTRACE_NEEDS_NONE 1
+
+/*
+ * Before a sleep until until_ns: moves the holding thread to the CPU of one of the threads that need a sample, chosen at
+ * random by what they need. False: there is none.
+ */
+bool sf_ptrace_aim(struct sf_capture *capture, sf_ptrace_need_fn *need, uint64_t until_ns);
+
+/* After that sleep: the thread that was displaced by its end, if that can be proven and the thread may need a sample. Or NULL. */
+struct sf_thread *sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need);
+
+/*
+ * A sample of CPU time of that thread, after a look at it: it is held if it is awake, and read where it sleeps. The sample
+ * takes its weight from the account as that of a thread that is awake.
+ */
+void sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
 /* Handles the next thread that stopped or has ended; false when there was none before the alarm. */
 bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
 
@@ -55,6 +78,18 @@ void sf_ptrace_let_go_while_waiting(void *arg);
 
 /* A sample of a thread that sleeps, if it still does. */
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/*
+ * The weight and state of a sample of a thread that is awake, or was at the moment of the sample: `in_call`, in a system
+ * call; on_cpu: there is evidence that it ran there. hold_ns: how long it was held; it grows by holds that gave no sample.
+ * False: no sample, and its time waits for the next one.
+ */
+bool sf_ptrace_weigh_awake(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu, uint64_t *hold_ns,
+			   struct sf_stack_copy *copy, struct sf_weight *ret);
+
+/* Copies the stack of a thread that slept at the last look, without a hold. */
+enum sf_copy_result sf_ptrace_copy_asleep(struct sf_capture *capture, struct sf_thread *thread, const struct sf_copy_plan *plan,
+					  struct sf_stack_copy *copy);
 
 /* Counts a loss for the time that the thread's next sample would have stood for. */
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause);

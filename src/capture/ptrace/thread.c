@@ -13,6 +13,7 @@
 #define WAKE_NS 20000
 #define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
+#define TURNS 16             /* that are measured at a time */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -36,6 +37,8 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	}
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
+	thread->turns.cpu_ns = thread->run.cpu_ns;
+	thread->turns.switches = thread->run.switches;
 	return thread;
 }
 
@@ -45,7 +48,7 @@ struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t t
 
 	if (!thread)
 		return NULL;
-	thread->task = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	thread->task = SF_TASK_CLOSED(pid, tid);
 	thread->serial = serial;
 	thread->seen_ns = now_ns;
 	thread->cpu = -1;
@@ -128,6 +131,18 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	see_held(thread);
 	sf_thread_add_elapsed(thread, now_ns);
 	return true;
+}
+
+void sf_thread_measure_turns(struct sf_thread *thread)
+{
+	struct sf_thread_turns *turns = &thread->turns;
+	const uint64_t n = thread->run.switches - turns->switches;
+
+	if (n < TURNS)
+		return;
+	turns->are_short = thread->run.cpu_ns - turns->cpu_ns < n * SF_SHORT_TURN_NS;
+	turns->cpu_ns = thread->run.cpu_ns;
+	turns->switches = thread->run.switches;
 }
 
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)
@@ -339,11 +354,11 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The last period may be one in user mode, whose sample is to come. */
+/* The last two periods may be of user mode: one whose sample is not read yet, and one whose sample is to come. */
 bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret)
 {
 	struct sf_kernel_time *time = &thread->kernel_time;
-	const uint64_t kept_ns = in_call ? period_ns : KEPT_PERIODS * period_ns;
+	const uint64_t kept_ns = (in_call ? 2 : KEPT_PERIODS) * period_ns;
 	const uint64_t has_ns = thread->account.beyond_ns > kept_ns ? thread->account.beyond_ns - kept_ns : 0;
 	uint64_t cpu_ns = has_ns;
 

@@ -45,12 +45,26 @@ struct sf_thread_account {
 	uint64_t beyond_ns;      /* CPU time, not in cpu_ns, that is more than the samples of events can stand for */
 };
 
+/* How long the thread runs at a time. */
+struct sf_thread_turns {
+	uint64_t cpu_ns, switches; /* its counts at the begin of the measure */
+	bool     are_short;        /* less than SF_SHORT_TURN_NS, on average */
+};
+
+/* Of a thread that was displaced (displaced.h): in which places it ran at the moment that the holding thread chose. */
+enum sf_displaced_place {
+	SF_DISPLACED_NOWHERE,
+	SF_DISPLACED_IN_CALL,      /* only in a system call */
+	SF_DISPLACED_ANYWHERE,
+};
+
 /* The hold that is under way, and the last one of the thread in a sleep. */
 struct sf_thread_hold {
 	bool     is_requested;   /* one is under way: */
 	uint64_t tick_ns;        /* the tick that it is for */
 	uint64_t requested_ns;
 	bool     was_busy;       /* another tracer had the thread at the last tick */
+	enum sf_displaced_place displaced;
 	struct sf_task_look sleep; /* the sleep that was interrupted; not placed: none */
 	uint64_t switches;       /* run.switches before that, or at the next look in that sleep */
 	bool     is_new;         /* there was no look since */
@@ -137,6 +151,7 @@ struct sf_thread {
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint64_t asleep_due_ns;  /* when it is sampled next, if it sleeps */
 
+	struct sf_thread_turns turns;
 	struct sf_thread_hold hold;
 	struct sf_thread_batch batch;
 	struct sf_sleep sleep;
@@ -163,6 +178,10 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
  * time is counted; what it ran in between is counted by its next look. False: a look is needed.
  */
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
+
+/* After a look: keeps the measure of the thread's turns on a CPU. */
+#define SF_SHORT_TURN_NS 1000000
+void sf_thread_measure_turns(struct sf_thread *thread);
 
 /* Whether the thread still sleeps in the sleep in which it was interrupted. */
 bool sf_thread_was_held(const struct sf_thread *thread);

@@ -53,13 +53,9 @@ bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
 
 	if (run_fd < 0)
 		return false;
-	*ret = (struct sf_task){
-		.pid = pid,
-		.tid = tid,
-		.run_fd = run_fd,
-		.look_fd = sf_proc_open(pid, tid, "syscall"),
-		.stat_fd = -1,
-	};
+	*ret = SF_TASK_CLOSED(pid, tid);
+	ret->run_fd = run_fd;
+	ret->look_fd = sf_proc_open(pid, tid, "syscall");
 	if (ret->look_fd >= 0 || errno != EMFILE)
 		return true;
 	close(run_fd);
@@ -75,7 +71,9 @@ void sf_task_close(struct sf_task *task)
 		close(task->look_fd);
 	if (task->stat_fd >= 0)
 		close(task->stat_fd);
-	task->run_fd = task->look_fd = task->stat_fd = -1;
+	if (task->turn_fd >= 0)
+		close(task->turn_fd);
+	*task = SF_TASK_CLOSED(task->pid, task->tid);
 }
 
 /* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat). */
@@ -268,6 +266,24 @@ int sf_task_cpu(struct sf_task *task)
 		task->stat_fd = sf_proc_open(task->pid, task->tid, "stat");
 	stat = task->stat_fd < 0 ? NULL : sf_proc_stat_of(task->stat_fd, text);
 	return stat ? (int)sf_proc_stat_field(stat, 39) : -1;
+}
+
+/* "se.exec_start   :   1234.567890", in milliseconds, in one of the first lines. */
+uint64_t sf_task_turn_ns(struct sf_task *task)
+{
+	unsigned long long ms, ns;
+	char text[512];
+	const char *line;
+	ssize_t n;
+
+	if (task->turn_fd < 0)
+		task->turn_fd = sf_proc_open(task->pid, task->tid, "sched");
+	n = task->turn_fd < 0 ? -1 : pread(task->turn_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	line = strstr(text, "\nse.exec_start");
+	return line && sscanf(line, "\nse.exec_start : %llu.%6llu", &ms, &ns) == 2 ? ms * 1000000 + ns : 0;
 }
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places the holding thread on the CPU of another thread, and finds out whether it displaced that thread. */
+#include "capture/ptrace/displaced.h"
+
+#include "os/clock.h"
+#include "os/hold.h"
+
+#define AT_ONCE_NS 5000 /* also from the way into a sleep until the thread sleeps */
+
+void sf_displacement_aim(struct sf_displacement *displacement, const struct sf_task *self, struct sf_thread *thread, uint64_t until_ns)
+{
+	const int cpu = displacement->is_missing ? -1 : sf_task_cpu(&thread->task);
+	struct sf_task_run run;
+
+	displacement->is_aimed = false;
+	if (cpu < 0)
+		return;
+	sf_cpu_move(cpu);
+	if (!sf_task_run(self, &run))
+		return;
+	displacement->is_aimed = true;
+	displacement->tid = thread->task.tid;
+	displacement->wait_ns = run.wait_ns;
+	displacement->until_ns = until_ns;
+}
+
+bool sf_displacement_woke(struct sf_displacement *displacement, struct sf_task *self)
+{
+	struct sf_task_run run;
+
+	if (!displacement->is_aimed)
+		return false;
+	displacement->is_aimed = false;
+	if (sf_now_ns() < displacement->until_ns || !sf_task_run(self, &run))
+		return false;
+	displacement->waited_ns = run.wait_ns - displacement->wait_ns;
+	displacement->turn_ns = sf_task_turn_ns(self);
+	displacement->is_missing = !displacement->turn_ns;
+	return displacement->turn_ns;
+}
+
+bool sf_displacement_is_of(const struct sf_displacement *displacement, struct sf_thread *thread)
+{
+	return sf_task_turn_ns(&thread->task) == displacement->turn_ns;
+}
+
+enum sf_displaced_place sf_displacement_place(const struct sf_displacement *displacement, const struct sf_thread *thread,
+					      bool machine_is_busy)
+{
+	if (displacement->waited_ns <= AT_ONCE_NS)
+		return SF_DISPLACED_ANYWHERE;
+	return sf_thread_awake(thread) && !machine_is_busy ? SF_DISPLACED_IN_CALL : SF_DISPLACED_NOWHERE;
+}
