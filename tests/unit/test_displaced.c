@@ -23,6 +23,7 @@
 #define REST_NS 1000000
 #define TRIES 5000 /* on a busy machine other programs run on the CPU, too */
 
+static int cpu; /* that the busy thread may use */
 static struct sf_task self;
 static struct sf_thread *busy, *asleep;
 
@@ -38,8 +39,30 @@ static pid_t start(void (*fn)(void))
 	return pid;
 }
 
+static void move_to(int to)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(to, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* The first CPU, or the last one, that this process may use. */
+static int end_of_cpus(bool last)
+{
+	cpu_set_t set;
+	int found = -1;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int i = 0; i < CPU_SETSIZE && (last || found < 0); i++)
+		found = CPU_ISSET(i, &set) ? i : found;
+	return found;
+}
+
 static void spin(void)
 {
+	move_to(cpu);
 	for (volatile int i = 0; i < 1000; i++)
 		;
 }
@@ -73,8 +96,10 @@ static int begin(void **state)
 {
 	(void)state;
 	assert_true(sf_task_open(getpid(), gettid(), &self));
+	cpu = end_of_cpus(true);
 	busy = start_thread(spin);
 	asleep = start_thread(wait_for_signal);
+	move_to(end_of_cpus(false));
 	sf_cpu_prefer();
 	return 0;
 }
@@ -113,8 +138,11 @@ static void the_displaced_thread_is_recognised(void **state)
 	(void)state;
 
 	skip_without_counts();
+	while (sf_task_cpu(&busy->task) != cpu || sf_task_letter(busy->task.pid, busy->task.tid) != 'R')
+		usleep(1000);
 	for (int i = 0; i < TRIES && !n_found; i++) {
 		assert_true(rest(&displacement, busy));
+		assert_int_equal(sched_getcpu(), cpu);
 		assert_int_equal(displacement.tid, busy->task.tid);
 		assert_false(sf_displacement_is_of(&displacement, asleep));
 		n_found += sf_displacement_is_of(&displacement, busy) && displacement.waited_ns < REST_NS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which threads are held to find their CPU time in the kernel. The kernel's counts and words are replaced (--wrap), and
- * so is the hold.
+ * so are the hold and the search for the displaced thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static struct sf_perf perf;
 static struct sf_thread thread;
 static struct sf_task_run run;
 static uint64_t now_ns;
-static unsigned n_holds;
+static unsigned n_holds, n_displaced;
 static bool sleeps;
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
@@ -48,6 +48,22 @@ void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, u
 	n_holds++;
 }
 
+struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need);
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns);
+
+struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need)
+{
+	return need(capture, &thread) ? &thread : NULL;
+}
+
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns)
+{
+	(void)capture, (void)time_ns;
+	assert_ptr_equal(displaced, &thread);
+	assert_true(thread.kernel_time.holds);
+	n_displaced++;
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -59,7 +75,7 @@ static int set_up(void **state)
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 } };
 	run = (struct sf_task_run){ 0 };
 	now_ns = 0;
-	n_holds = 0;
+	n_holds = n_displaced = 0;
 	sleeps = false;
 	return sf_vec_push(&perf.base.watch.threads, &thread) ? 0 : -1;
 }
@@ -86,9 +102,39 @@ static void look_and_seek(void)
 	sf_perf_kernel_time_seek(&perf, now_ns);
 }
 
+static void a_displaced_thread_has_a_sample(void **state)
+{
+	(void)state;
+	sf_perf_kernel_time_catch(&perf);
+	assert_int_equal(n_displaced, 0);    /* it is not sought */
+	ran(20);
+	look_and_seek();
+	assert_int_equal(n_holds, 0);        /* it is not held where it is found, if it runs ... */
+	sf_perf_kernel_time_catch(&perf);
+	sleeps = true;
+	sf_perf_kernel_time_catch(&perf);    /* ... but where it was displaced, also if it sleeps then */
+	assert_int_equal(n_displaced, 2);
+	thread.account.beyond_ns = 2 * PERIOD - 1;
+	sf_perf_kernel_time_catch(&perf);
+	assert_int_equal(n_displaced, 2);    /* the last period may be one of user mode */
+}
+
+static void a_thread_that_is_not_displaced_is_held_late(void **state)
+{
+	(void)state;
+	ran(400);
+	look_and_seek();
+	assert_int_equal(n_holds, 0);
+	ran(10);
+	look_and_seek();
+	assert_int_equal(n_holds, 1);
+}
+
+/* The kernel does not show which thread was displaced. */
 static void a_running_thread_is_held(void **state)
 {
 	(void)state;
+	perf.base.displacement.is_missing = true;
 	ran(19);
 	look_and_seek();
 	assert_int_equal(n_holds, 0);        /* the last period may be one of user mode */
@@ -102,6 +148,7 @@ static void a_running_thread_is_held(void **state)
 static void one_thread_is_held_at_a_time(void **state)
 {
 	(void)state;
+	perf.base.displacement.is_missing = true;
 	ran(100);
 	perf.base.n_requested = 1;
 	look_and_seek();
@@ -115,6 +162,7 @@ static void one_thread_is_held_at_a_time(void **state)
 static void a_sleeping_thread_is_not_held(void **state)
 {
 	(void)state;
+	perf.base.displacement.is_missing = true;
 	ran(100);
 	sleeps = true;
 	look_and_seek();
@@ -139,18 +187,22 @@ static void a_thread_that_sleeps_on_is_not_sought(void **state)
 static void own_and_unwatched_threads_are_not_held(void **state)
 {
 	(void)state;
+	perf.base.displacement.is_missing = true;
 	ran(100);
 	thread.task.pid = 99;
 	look_and_seek();
+	sf_perf_kernel_time_catch(&perf);
 	thread.task.pid = 10;
 	thread.watched = false;
 	look_and_seek();
-	assert_int_equal(n_holds, 0);
+	sf_perf_kernel_time_catch(&perf);
+	assert_int_equal(n_holds + n_displaced, 0);
 }
 
 static void none_is_held_where_the_kernel_is_sampled(void **state)
 {
 	(void)state;
+	perf.base.displacement.is_missing = true;
 	perf.events.kernel = true;
 	sf_perf_kernel_time_begin(&perf);
 	assert_false(perf.kernel_time.on);
@@ -167,6 +219,8 @@ static void none_is_held_where_the_kernel_is_sampled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_displaced_thread_has_a_sample),
+		TEST(a_thread_that_is_not_displaced_is_held_late),
 		TEST(a_running_thread_is_held),
 		TEST(one_thread_is_held_at_a_time),
 		TEST(a_sleeping_thread_is_not_held),
