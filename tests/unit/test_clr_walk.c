@@ -267,6 +267,30 @@ static void a_hijack_of_the_time_of_the_copy(void **state)
 	assert_int_equal(r.trace.n_frames, 1);
 }
 
+/* The caller may be native: then its rules lead on. */
+static void a_hijack_of_a_native_caller(void **state)
+{
+	struct sf_rules rules = simple_rules(RSP, 16, -8);
+
+	(void)state;
+	put_hijack(0);
+	table_start(&native, &sf_arch_x86_64);
+	table_row(&native, 0, &rules);
+	r.map->regions[0].table = table_finish(&native);
+	recorded_bytes(&r, NATIVE + 0x80 - sizeof(call), call, sizeof(call));
+	recorded_put(&r, THREAD + 152, NATIVE + 0x80);
+	recorded_put(&r, STACK + 0x110, CALLED);
+	put_frame(STACK + 0x118);
+	r.still.flags = SF_STILL_COPY;
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 3);
+	assert_int_equal(r.frames[1].pc, NATIVE + 0x80);
+	check_main(2, CALLED);
+	recorded_put(&r, STACK + 0x110, MAIN + 0x10); /* code, but behind no call */
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
 /*
  * When the Thread has a later one, the stack itself has the original again: as it is now, if the caller's frame is still the
  * one that was copied.
@@ -457,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup(a_hijacked_return, start),
 		cmocka_unit_test_setup(a_stale_hijack, start),
 		cmocka_unit_test_setup(a_hijack_of_the_time_of_the_copy, start),
+		cmocka_unit_test_setup(a_hijack_of_a_native_caller, start),
 		cmocka_unit_test_setup(a_hijack_that_is_over, start),
 		cmocka_unit_test_setup(an_explicit_frame, start),
 		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),

@@ -69,18 +69,43 @@ static enum sf_step step_stub(struct sf_cursor *cursor, enum sf_end *why)
 	return SF_STEP_FAILED;
 }
 
-/* Whether the caller to which the cursor has come has a return address itself, in its own frame: at *slot_ret. */
-static bool leads_on(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor, uint64_t *slot_ret, uint64_t *pc_ret)
+static bool step_managed(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor, const struct sf_clr_range *range,
+			 struct sf_regs *regs, uint64_t *slot_ret)
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
-	const uint64_t at = cursor->regs.pc - 1;
-	const struct sf_clr_range *range = sf_clr_find_range(coreclr, at);
-	struct sf_regs regs = cursor->regs;
 	struct sf_clr_body body;
 	enum sf_end why;
 
-	if (!range || sf_clr_find_body(&coreclr->layout, range, &code, at, &body) != SF_CLR_FOUND_BODY ||
-	    !sf_clr_unwind(&cursor->still->memory, &body, false, &regs, slot_ret, &why))
+	return sf_clr_find_body(&coreclr->layout, range, &code, regs->pc - 1, &body) == SF_CLR_FOUND_BODY &&
+	       sf_clr_unwind(&cursor->still->memory, &body, false, regs, slot_ret, &why);
+}
+
+static bool step_native(const struct sf_cursor *cursor, struct sf_regs *regs, uint64_t *slot_ret)
+{
+	const struct sf_region *region = sf_code_map_find(cursor->still->map, regs->pc - 1);
+	struct sf_trace trace = *cursor->trace;
+	struct sf_cursor caller = *cursor;
+	const struct sf_rules *rules;
+	enum sf_end why;
+
+	if (!region || !region->table)
+		return false;
+	rules = sf_table_find(region->table, regs->pc - 1 - region->bias);
+	caller.trace = &trace;
+	if (!rules || sf_step_by_rules(&caller, region->table, rules, &why) != SF_STEP_TAKEN)
+		return false;
+	*regs = caller.regs;
+	*slot_ret = regs->r[RSP] - WORD;
+	return true;
+}
+
+/* Whether the caller to which the cursor has come has a return address itself, in its own frame: at *slot_ret. */
+static bool leads_on(const struct sf_coreclr *coreclr, const struct sf_cursor *cursor, uint64_t *slot_ret, uint64_t *pc_ret)
+{
+	const struct sf_clr_range *range = sf_clr_find_range(coreclr, cursor->regs.pc - 1);
+	struct sf_regs regs = cursor->regs;
+
+	if (!(range ? step_managed(coreclr, cursor, range, &regs, slot_ret) : step_native(cursor, &regs, slot_ret)))
 		return false;
 	*pc_ret = regs.pc;
 	return is_return_address(cursor, regs.pc);
