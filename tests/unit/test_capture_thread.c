@@ -598,18 +598,30 @@ static void a_measure_of_what_is_gone_changes_nothing(void **state)
 	assert_int_equal(thread->account.awake_ns + thread->account.asleep_ns, 0);
 }
 
-/* The measure is made anew after some turns. */
+static void run_turns(unsigned n, uint64_t cpu_ns, uint64_t ns)
+{
+	while (n-- > 0) {
+		run.switches++;
+		run.cpu_ns += cpu_ns;
+		assert_true(sf_thread_look(thread, now_ns += ns));
+		sf_thread_measure_turns(thread);
+	}
+}
+
+/* The measure is made anew after 16 turns. */
 static void turns_are_measured(void **state)
 {
 	(void)state;
-
-	for (unsigned i = 0; i < 64; i++) {
-		run.switches++;
-		run.cpu_ns += i < 32 ? MS / 5 : 4 * MS;
-		assert_true(sf_thread_look(thread, now_ns += 10 * MS));
-		sf_thread_measure_turns(thread);
-		assert_int_equal(thread->turns.are_short, i >= 15 && i < 47);
-	}
+	run_turns(15, MS / 5, MS);
+	assert_false(thread->turns.are_short);
+	run_turns(1, MS / 5, MS);
+	assert_true(thread->turns.are_short);
+	run_turns(15, 2 * MS, 4 * MS);
+	assert_true(thread->turns.are_short);
+	run_turns(1, 2 * MS, 4 * MS);
+	assert_false(thread->turns.are_short); /* each is long */
+	run_turns(16, MS / 5, 2 * MS);
+	assert_false(thread->turns.are_short); /* they are a tenth of the time */
 }
 
 int main(void)

@@ -105,8 +105,11 @@ static void look_and_seek(void)
 static void a_displaced_thread_has_a_sample(void **state)
 {
 	(void)state;
+	thread.turns.are_short = true;
+	thread.account.beyond_ns = 3 * PERIOD;
 	sf_perf_kernel_time_catch(&perf);
 	assert_int_equal(n_displaced, 0);    /* it is not sought */
+	thread.account.beyond_ns = 0;
 	ran(20);
 	look_and_seek();
 	assert_int_equal(n_holds, 0);        /* it is not held where it is found, if it runs ... */
@@ -123,6 +126,7 @@ static void a_thread_that_is_not_displaced_is_held_late(void **state)
 {
 	(void)state;
 	ran(400);
+	thread.turns.are_short = true;
 	look_and_seek();
 	assert_int_equal(n_holds, 0);
 	ran(10);
@@ -130,11 +134,11 @@ static void a_thread_that_is_not_displaced_is_held_late(void **state)
 	assert_int_equal(n_holds, 1);
 }
 
-/* The kernel does not show which thread was displaced. */
+/* Whose turns are long, or whose displacement the kernel does not show. */
 static void a_running_thread_is_held(void **state)
 {
 	(void)state;
-	perf.base.displacement.is_missing = true;
+	thread.turns.are_short = perf.base.displacement.is_missing = *state != NULL;
 	ran(19);
 	look_and_seek();
 	assert_int_equal(n_holds, 0);        /* the last period may be one of user mode */
@@ -187,7 +191,7 @@ static void a_thread_that_sleeps_on_is_not_sought(void **state)
 static void own_and_unwatched_threads_are_not_held(void **state)
 {
 	(void)state;
-	perf.base.displacement.is_missing = true;
+	perf.base.displacement.is_missing = thread.turns.are_short = true;
 	ran(100);
 	thread.task.pid = 99;
 	look_and_seek();
@@ -222,6 +226,7 @@ int main(void)
 		TEST(a_displaced_thread_has_a_sample),
 		TEST(a_thread_that_is_not_displaced_is_held_late),
 		TEST(a_running_thread_is_held),
+		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
 		TEST(one_thread_is_held_at_a_time),
 		TEST(a_sleeping_thread_is_not_held),
 		TEST(a_thread_that_sleeps_on_is_not_sought),

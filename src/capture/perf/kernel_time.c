@@ -93,14 +93,16 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 		watch->next_scan_ns = watch->next_list_ns = 0;
 		return false;
 	}
+	sf_thread_measure_turns(thread);
 	set_apart(perf, thread);
 	return has_time(perf, thread->account.beyond_ns);
 }
 
-/* Whether this thread is held wherever it is found, because none of its samples came by being displaced. */
-static bool is_overdue(const struct sf_perf *perf, const struct sf_thread *thread)
+/* Whether the thread is held when it is displaced, and not where it is found. Not if that was never the case for long. */
+static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	return perf->base.displacement.is_missing || thread->account.beyond_ns > OVERDUE_PERIODS * perf->events.period_ns;
+	return thread->turns.are_short && !perf->base.displacement.is_missing &&
+	       thread->account.beyond_ns <= OVERDUE_PERIODS * perf->events.period_ns;
 }
 
 /* False: there was no reason to hold it. */
@@ -108,7 +110,7 @@ static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 {
 	if (!look(perf, thread, now_ns) || !sf_thread_awake(thread))
 		return false;
-	if (!is_overdue(perf, thread))
+	if (waits_for_displacement(perf, thread))
 		return true;
 	thread->kernel_time.holds = true;
 	sf_ptrace_hold(&perf->base, thread, now_ns);
@@ -119,7 +121,7 @@ static uint64_t need(const struct sf_capture *capture, const struct sf_thread *t
 {
 	const struct sf_perf *perf = (const struct sf_perf *)capture;
 
-	return is_sought(perf, thread) ? 1 + thread->account.beyond_ns : 0;
+	return is_sought(perf, thread) && thread->turns.are_short ? 1 + thread->account.beyond_ns : 0;
 }
 
 void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns)

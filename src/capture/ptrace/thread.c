@@ -14,6 +14,7 @@
 #define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
 #define TURNS 16             /* that are measured at a time */
+#define MANY_TURNS 8         /* they take one part of the time of so many */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -37,6 +38,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	}
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
+	thread->turns.from_ns = now_ns;
 	thread->turns.cpu_ns = thread->run.cpu_ns;
 	thread->turns.switches = thread->run.switches;
 	return thread;
@@ -136,11 +138,12 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 void sf_thread_measure_turns(struct sf_thread *thread)
 {
 	struct sf_thread_turns *turns = &thread->turns;
-	const uint64_t n = thread->run.switches - turns->switches;
+	const uint64_t n = thread->run.switches - turns->switches, cpu_ns = thread->run.cpu_ns - turns->cpu_ns;
 
 	if (n < TURNS)
 		return;
-	turns->are_short = thread->run.cpu_ns - turns->cpu_ns < n * SF_SHORT_TURN_NS;
+	turns->are_short = cpu_ns < n * SF_SHORT_TURN_NS && cpu_ns * MANY_TURNS > thread->seen_ns - turns->from_ns;
+	turns->from_ns = thread->seen_ns;
 	turns->cpu_ns = thread->run.cpu_ns;
 	turns->switches = thread->run.switches;
 }

@@ -45,10 +45,11 @@ struct sf_thread_account {
 	uint64_t beyond_ns;      /* CPU time, not in cpu_ns, that is more than the samples of events can stand for */
 };
 
-/* How long the thread runs at a time. */
+/* How long the thread runs at a time, as a server does that sleeps after each request. */
 struct sf_thread_turns {
-	uint64_t cpu_ns, switches; /* its counts at the begin of the measure */
-	bool     are_short;        /* less than SF_SHORT_TURN_NS, on average */
+	uint64_t from_ns;          /* the begin of the measure, ... */
+	uint64_t cpu_ns, switches; /* ... and the thread's counts then */
+	bool     are_short;        /* less than SF_SHORT_TURN_NS, on average, and an eighth of the time in all */
 };
 
 /* Of a thread that was displaced (displaced.h): in which places it ran at the moment that the holding thread chose. */
