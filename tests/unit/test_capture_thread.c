@@ -604,24 +604,31 @@ static void run_turns(unsigned n, uint64_t cpu_ns, uint64_t ns)
 		run.switches++;
 		run.cpu_ns += cpu_ns;
 		assert_true(sf_thread_look(thread, now_ns += ns));
-		sf_thread_measure_turns(thread);
+		sf_thread_measure_use(thread);
 	}
 }
 
-/* The measure is made anew after 16 turns. */
-static void turns_are_measured(void **state)
+/* The measure is made anew after 100 ms. */
+static void the_use_of_cpus_is_measured(void **state)
 {
 	(void)state;
-	run_turns(15, MS / 5, MS);
-	assert_false(thread->turns.are_short);
+	run_turns(99, MS / 5, MS);
+	assert_false(sf_thread_needs_displacement(thread));
 	run_turns(1, MS / 5, MS);
-	assert_true(thread->turns.are_short);
-	run_turns(15, 2 * MS, 4 * MS);
-	assert_true(thread->turns.are_short);
-	run_turns(1, 2 * MS, 4 * MS);
-	assert_false(thread->turns.are_short); /* each is long */
-	run_turns(16, MS / 5, 2 * MS);
-	assert_false(thread->turns.are_short); /* they are a tenth of the time */
+	assert_true(sf_thread_needs_displacement(thread));
+	run_turns(50, MS, 2 * MS);
+	assert_false(sf_thread_needs_displacement(thread)); /* each turn is long */
+	for (int i = 0; i < 2; i++)
+		sf_thread_note_place(thread, true);
+	assert_false(sf_thread_needs_displacement(thread));
+	sf_thread_note_place(thread, true);
+	assert_true(sf_thread_needs_displacement(thread));  /* but most are in calls */
+	run_turns(50, MS / 5, 2 * MS);
+	assert_false(sf_thread_needs_displacement(thread)); /* it uses a tenth of a CPU */
+	run_turns(50, MS, 2 * MS);
+	for (int i = 0; i < 4; i++)
+		sf_thread_note_place(thread, false);
+	assert_false(sf_thread_needs_displacement(thread));
 }
 
 int main(void)
@@ -653,7 +660,7 @@ int main(void)
 		TEST(settling_counts),
 		TEST(in_a_wait_only_a_prompt_stop_counts),
 		TEST(a_napper_is_looked_at_shortly),
-		TEST(turns_are_measured),
+		TEST(the_use_of_cpus_is_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

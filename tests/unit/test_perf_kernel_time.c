@@ -102,23 +102,29 @@ static void look_and_seek(void)
 	sf_perf_kernel_time_seek(&perf, now_ns);
 }
 
+/* The time is the real one, and the measure of the use of CPUs is not for this test. */
+static void catch_displaced(void)
+{
+	thread.use.is_much = true;
+	sf_perf_kernel_time_catch(&perf);
+}
+
 static void a_displaced_thread_has_a_sample(void **state)
 {
 	(void)state;
-	thread.turns.are_short = true;
 	thread.account.beyond_ns = 3 * PERIOD;
-	sf_perf_kernel_time_catch(&perf);
+	catch_displaced();
 	assert_int_equal(n_displaced, 0);    /* it is not sought */
 	thread.account.beyond_ns = 0;
 	ran(20);
 	look_and_seek();
 	assert_int_equal(n_holds, 0);        /* it is not held where it is found, if it runs ... */
-	sf_perf_kernel_time_catch(&perf);
+	catch_displaced();
 	sleeps = true;
-	sf_perf_kernel_time_catch(&perf);    /* ... but where it was displaced, also if it sleeps then */
+	catch_displaced();    /* ... but where it was displaced, also if it sleeps then */
 	assert_int_equal(n_displaced, 2);
 	thread.account.beyond_ns = 2 * PERIOD - 1;
-	sf_perf_kernel_time_catch(&perf);
+	catch_displaced();
 	assert_int_equal(n_displaced, 2);    /* the last period may be one of user mode */
 }
 
@@ -126,7 +132,7 @@ static void a_thread_that_is_not_displaced_is_held_late(void **state)
 {
 	(void)state;
 	ran(400);
-	thread.turns.are_short = true;
+	thread.use.is_much = true;
 	look_and_seek();
 	assert_int_equal(n_holds, 0);
 	ran(10);
@@ -134,11 +140,11 @@ static void a_thread_that_is_not_displaced_is_held_late(void **state)
 	assert_int_equal(n_holds, 1);
 }
 
-/* Whose turns are long, or whose displacement the kernel does not show. */
+/* That uses little, or whose displacement the kernel does not show. */
 static void a_running_thread_is_held(void **state)
 {
 	(void)state;
-	thread.turns.are_short = perf.base.displacement.is_missing = *state != NULL;
+	thread.use.is_much = perf.base.displacement.is_missing = *state != NULL;
 	ran(19);
 	look_and_seek();
 	assert_int_equal(n_holds, 0);        /* the last period may be one of user mode */
@@ -191,15 +197,15 @@ static void a_thread_that_sleeps_on_is_not_sought(void **state)
 static void own_and_unwatched_threads_are_not_held(void **state)
 {
 	(void)state;
-	perf.base.displacement.is_missing = thread.turns.are_short = true;
+	perf.base.displacement.is_missing = thread.use.is_much = true;
 	ran(100);
 	thread.task.pid = 99;
 	look_and_seek();
-	sf_perf_kernel_time_catch(&perf);
+	catch_displaced();
 	thread.task.pid = 10;
 	thread.watched = false;
 	look_and_seek();
-	sf_perf_kernel_time_catch(&perf);
+	catch_displaced();
 	assert_int_equal(n_holds + n_displaced, 0);
 }
 

@@ -775,6 +775,27 @@ static void unseen_children_are_counted(void **state)
 	       "unseen 0: cpu 80000 us, wall 0 us, 8 ticks\n");
 }
 
+/* A child that ends while the recording is made ready had its life before, and so had one whose parent ends later. */
+static void children_before_the_first_look_do_not_count(void **state)
+{
+	struct sf_error err;
+	(void)state;
+
+	options.children = true;
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	process_of(50)->children_ns = 300 * MS;
+	assert_true(sf_watch_open(&watch, &options, &err));
+	process_of(40)->children_ns = 700 * MS;
+	assert_true(sf_watch_scan(&watch, now_ns));
+	told[0] = 0;
+	end_process(50);
+	scan_after(100);
+	process_of(40)->children_ns += 300 * MS;
+	sf_watch_end(&watch, now_ns);
+	expect("end 2: 0 us\nend 1: 0 us\n");
+}
+
 static void that_clock_s_steps_are_no_loss(void **state)
 {
 	(void)state;
@@ -1227,6 +1248,7 @@ int main(void)
 		TEST(an_id_of_a_thread_is_used_again),
 		TEST(without_children_none_is_followed),
 		TEST(unseen_children_are_counted),
+		TEST(children_before_the_first_look_do_not_count),
 		TEST(that_clock_s_steps_are_no_loss),
 		TEST(a_replaced_thread_is_seen_after_a_while),
 		TEST(scans_have_their_time),

@@ -93,7 +93,7 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 		watch->next_scan_ns = watch->next_list_ns = 0;
 		return false;
 	}
-	sf_thread_measure_turns(thread);
+	sf_thread_measure_use(thread);
 	set_apart(perf, thread);
 	return has_time(perf, thread->account.beyond_ns);
 }
@@ -101,7 +101,7 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 /* Whether the thread is held when it is displaced, and not where it is found. Not if that was never the case for long. */
 static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	return thread->turns.are_short && !perf->base.displacement.is_missing &&
+	return thread->use.is_much && !perf->base.displacement.is_missing &&
 	       thread->account.beyond_ns <= OVERDUE_PERIODS * perf->events.period_ns;
 }
 
@@ -121,7 +121,7 @@ static uint64_t need(const struct sf_capture *capture, const struct sf_thread *t
 {
 	const struct sf_perf *perf = (const struct sf_perf *)capture;
 
-	return is_sought(perf, thread) && thread->turns.are_short ? 1 + thread->account.beyond_ns : 0;
+	return is_sought(perf, thread) && thread->use.is_much ? 1 + thread->account.beyond_ns : 0;
 }
 
 void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns)

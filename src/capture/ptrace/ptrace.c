@@ -5,7 +5,7 @@
  *
  * At each tick every thread is looked at. For a thread that is awake the engine requests a hold, and copies the stack
  * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late. A thread
- * that runs only for short times is held when it is displaced (displaced.h), and not at a tick.
+ * that often sleeps or is often in the kernel is held when it is displaced (displaced.h), and not at a tick.
  *
  * A thread that sleeps is due less often, and is read without a hold. As long as it sleeps on, its last sample stands for
  * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is stopped amid
@@ -114,21 +114,18 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 	       !due_asleep(capture, thread, now_ns);
 }
 
-/*
- * Whether it is held only where it was displaced (displaced.h): it runs for a short time between two sleeps, and a hold at
- * another moment finds it where the scheduler chose. Not if that was never the case for long.
- */
+/* Whether it is held only when it is displaced (displaced.h). Not if that was never the case for long. */
 static bool waits_for_displacement(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	const uint64_t most = thread->ran ? OVERDUE_PERIODS : OVERDUE_PERIODS_FIRST;
 
-	return thread->turns.are_short && !capture->displacement.is_missing && thread->account.cpu_ns < most * capture->period_ns;
+	return sf_thread_needs_displacement(thread) && !capture->displacement.is_missing && thread->account.cpu_ns < most * capture->period_ns;
 }
 
 static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	(void)capture;
-	return thread->turns.are_short && thread->watched && !thread->hold.is_requested ? 1 + thread->account.cpu_ns : 0;
+	return sf_thread_needs_displacement(thread) && thread->watched && !thread->hold.is_requested ? 1 + thread->account.cpu_ns : 0;
 }
 
 /* False when the thread is gone. */
@@ -143,7 +140,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 		return true;
 	if (!sf_thread_look(thread, now_ns))
 		return false;
-	sf_thread_measure_turns(thread);
+	sf_thread_measure_use(thread);
 	if (sf_thread_awake(thread)) {
 		capture->n_awake++;
 		if (capture->period_ns && !waits_for_displacement(capture, thread))
@@ -222,7 +219,8 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 	sf_relay_rest(capture->relay, until_ns);
 	if (!capture->n_requested) {
 		sf_alarm_set(0);
-		sf_ptrace_aim(capture, need, until_ns);
+		if (!sf_ptrace_aim(capture, need, until_ns) && capture->n_awake <= 1)
+			sf_cpu_move(-1);
 		sf_sleep_until(until_ns);
 		catch_displaced(capture);
 		return;

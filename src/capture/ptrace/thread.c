@@ -13,8 +13,8 @@
 #define WAKE_NS 20000
 #define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
-#define TURNS 16             /* that are measured at a time */
-#define MANY_TURNS 8         /* they take one part of the time of so many */
+#define USE_NS 100000000     /* for which the use of CPUs is measured at a time */
+#define MUCH 8               /* one part of the time of so many */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -38,9 +38,9 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	}
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
-	thread->turns.from_ns = now_ns;
-	thread->turns.cpu_ns = thread->run.cpu_ns;
-	thread->turns.switches = thread->run.switches;
+	thread->use.from_ns = now_ns;
+	thread->use.cpu_ns = thread->run.cpu_ns;
+	thread->use.switches = thread->run.switches;
 	return thread;
 }
 
@@ -135,17 +135,23 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	return true;
 }
 
-void sf_thread_measure_turns(struct sf_thread *thread)
+void sf_thread_measure_use(struct sf_thread *thread)
 {
-	struct sf_thread_turns *turns = &thread->turns;
-	const uint64_t n = thread->run.switches - turns->switches, cpu_ns = thread->run.cpu_ns - turns->cpu_ns;
+	struct sf_thread_use *use = &thread->use;
+	const uint64_t ns = thread->seen_ns - use->from_ns, cpu_ns = thread->run.cpu_ns - use->cpu_ns;
 
-	if (n < TURNS)
+	if (ns < USE_NS)
 		return;
-	turns->are_short = cpu_ns < n * SF_SHORT_TURN_NS && cpu_ns * MANY_TURNS > thread->seen_ns - turns->from_ns;
-	turns->from_ns = thread->seen_ns;
-	turns->cpu_ns = thread->run.cpu_ns;
-	turns->switches = thread->run.switches;
+	use->is_much = cpu_ns * MUCH > ns;
+	use->turns_are_short = cpu_ns < (thread->run.switches - use->switches) * SF_SHORT_TURN_NS;
+	use->from_ns = thread->seen_ns;
+	use->cpu_ns = thread->run.cpu_ns;
+	use->switches = thread->run.switches;
+}
+
+void sf_thread_note_place(struct sf_thread *thread, bool in_call)
+{
+	thread->use.in_calls = (uint8_t)(thread->use.in_calls - thread->use.in_calls / 8 + (in_call ? 31 : 0));
 }
 
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)

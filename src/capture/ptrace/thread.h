@@ -45,11 +45,13 @@ struct sf_thread_account {
 	uint64_t beyond_ns;      /* CPU time, not in cpu_ns, that is more than the samples of events can stand for */
 };
 
-/* How long the thread runs at a time, as a server does that sleeps after each request. */
-struct sf_thread_turns {
+/* How the thread uses its CPUs, measured now and then. */
+struct sf_thread_use {
 	uint64_t from_ns;          /* the begin of the measure, ... */
 	uint64_t cpu_ns, switches; /* ... and the thread's counts then */
-	bool     are_short;        /* less than SF_SHORT_TURN_NS, on average, and an eighth of the time in all */
+	bool     is_much;          /* it runs for an eighth of the time */
+	bool     turns_are_short;  /* less than SF_SHORT_TURN_NS at a time, on average */
+	uint8_t  in_calls;         /* the part of its last samples on a CPU that were in system calls, of 256 */
 };
 
 /* Of a thread that was displaced (displaced.h): in which places it ran at the moment that the holding thread chose. */
@@ -152,7 +154,7 @@ struct sf_thread {
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint64_t asleep_due_ns;  /* when it is sampled next, if it sleeps */
 
-	struct sf_thread_turns turns;
+	struct sf_thread_use use;
 	struct sf_thread_hold hold;
 	struct sf_thread_batch batch;
 	struct sf_sleep sleep;
@@ -180,9 +182,22 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
  */
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
 
-/* After a look: keeps the measure of the thread's turns on a CPU. */
+/* After a look: measures how the thread uses its CPUs, if it is time. */
 #define SF_SHORT_TURN_NS 1000000
-void sf_thread_measure_turns(struct sf_thread *thread);
+#define SF_MANY_CALLS 64
+void sf_thread_measure_use(struct sf_thread *thread);
+
+/* After a sample on a CPU. */
+void sf_thread_note_place(struct sf_thread *thread, bool in_call);
+
+/*
+ * Whether the thread is to be held when it is displaced (displaced.h). It often sleeps or is often in the kernel, so the
+ * scheduler has a part in where another hold finds it. A thread that uses little would be displaced too seldom.
+ */
+static inline bool sf_thread_needs_displacement(const struct sf_thread *thread)
+{
+	return thread->use.is_much && (thread->use.turns_are_short || thread->use.in_calls > SF_MANY_CALLS);
+}
 
 /* Whether the thread still sleeps in the sleep in which it was interrupted. */
 bool sf_thread_was_held(const struct sf_thread *thread);

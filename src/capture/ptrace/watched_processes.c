@@ -163,6 +163,19 @@ static void send_name(struct sf_watch *watch, struct sf_watched_process *process
 		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
 }
 
+/*
+ * What a process had used before the first look at it is no part of the recording. Nor is what its children had used that
+ * had ended by the first scan: the kernel adds that to the count of a first process when the child between them ends.
+ */
+static void begin_account(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	process->cpu_ns = process->last_cpu_ns;
+	if (process->first)
+		process->children_cpu_ns = sf_process_children_cpu(process->pid);
+	else if (watch->n_scans == 1 && watch->options->children)
+		watch->ended_cpu_ns += sf_process_children_cpu(process->pid);
+}
+
 /* True while the process lives. Tells the relay of a new program in it. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -175,7 +188,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		return false; /* another process got the pid */
 	if (!sf_program_is(&program, &process->program)) {
 		if (!process->program.started && !process->is_new)
-			process->cpu_ns = process->last_cpu_ns;
+			begin_account(watch, process);
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
 		if (!process->is_refused)
