@@ -241,10 +241,10 @@ def test_no_call_fails_for_kernel_time(everybodys):
         pytest.skip("kernel.perf_event_paranoid is not 2")
     output = everybodys.path("r.sfr")
     done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "-e", "perf", "-F", "997", "--max-cost", "100", "-o", output, "--",
-                           everybodys.program("eintr_table"), "60" if LONG else "4", "5", "burn"], capture_output=True, text=True, timeout=120,
+                           everybodys.program("eintr_table"), "60" if LONG else "2", "5", "burn"], capture_output=True, text=True, timeout=120,
                           env=everybodys.environment)
     assert done.returncode == 0, [line for line in done.stdout.splitlines() if "BAD" in line] or done
-    assert int(re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)[1].replace(",", "")) > 10, done.stderr
+    assert int(re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)[1].replace(",", "")) > 5, done.stderr
 
 
 NAPS = """
@@ -389,6 +389,7 @@ def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
     command = [stillframe.path, "record", "-p", "%d,%d" % (held.pid, other.pid), "-e", "perf", "-d", "3s", "-F", "99", "-o", output, "--max-cost", "50"]
     with subprocess.Popen(["strace", "-f", "-qq", "-ttt", "-e", "trace=none", "-o", log, *command], stderr=subprocess.PIPE, text=True) as traced:
         until(lambda: "--- SIGRT" in log.read_text() if log.exists() else False, "the timer of a hold fires", 20)
+        time.sleep(0.5)       # some holds come to their end
         held.process.kill()   # not by end(), which would judge a thread that is held at this moment
         ended = time.time()
         said = traced.communicate(timeout=60)[1]

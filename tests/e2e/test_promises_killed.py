@@ -94,9 +94,9 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
 
 def test_names_come_while_it_goes_on(stillframe, target, tmp_path):
     """Few names are left for the end, when somebody waits: a recording that is killed has those of its first seconds in its file."""
-    t = target("deep", 40, "spin")
+    t = target("deep", 40, "sleep")
     output = tmp_path / "r.sfr"
-    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "200", "-o", output)
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", output)
     until(lambda: has_begun(output), "the recording begins", 30)
     until(lambda: Recording(output).value("SELECT count(*) FROM functions WHERE name = 'bottom'"), "names are in the file", 40)
     process.kill()
