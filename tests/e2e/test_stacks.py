@@ -145,7 +145,7 @@ func clock(n int) (sum int64) {
 func main() {
 	runtime.GOMAXPROCS(1)
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
-		alloc(1000)
+		alloc(4000)
 		clock(10000)
 		for i := 0; i < 200; i++ {
 			done := make(chan int)
