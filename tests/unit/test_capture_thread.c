@@ -347,7 +347,7 @@ static bool settled(int64_t looked_ns, uint64_t waited_ns)
 	thread->hold.tick_ns = 2000 * MS;
 	thread->looked_ns = thread->hold.tick_ns + (uint64_t)looked_ns;
 	run.wait_ns += waited_ns;
-	return sf_thread_settle(thread, thread->hold.tick_ns + MS, false);
+	return sf_thread_settle(thread, thread->hold.tick_ns + MS, false, false);
 }
 
 /* Looked at and asked for at 2 s, it stands there so much later, after a wait of so many nanoseconds. */
@@ -355,7 +355,7 @@ static bool stands(bool in_wait, uint64_t later_ns, uint64_t waited_ns)
 {
 	thread->hold.tick_ns = thread->looked_ns = thread->hold.requested_ns = 2000 * MS;
 	run.wait_ns += waited_ns;
-	return sf_thread_settle(thread, thread->hold.requested_ns + later_ns, in_wait);
+	return sf_thread_settle(thread, thread->hold.requested_ns + later_ns, in_wait, in_wait);
 }
 
 /* It was in the call already, or it came there since: it woke up in it, gave its CPU away in it, or ran until there. */
@@ -368,6 +368,18 @@ static void in_a_wait_only_a_prompt_stop_counts(void **state)
 	assert_true(stands(true, SF_PROMPT_NS, 0));
 	assert_false(stands(true, SF_PROMPT_NS + 1, 0));
 	assert_true(stands(false, SF_PROMPT_NS + 1, 0));
+}
+
+/* Wherever it stands, or in a call, after whatever wait. */
+static void a_displaced_thread_is_where_it_ran(void **state)
+{
+	(void)state;
+	thread->hold.displaced = SF_DISPLACED_ANYWHERE;
+	assert_true(stands(true, MS, 1));
+	thread->hold.displaced = SF_DISPLACED_IN_CALL;
+	assert_true(stands(true, MS, 1));
+	thread->hold.displaced = SF_DISPLACED_NOWHERE;
+	assert_false(stands(true, MS, 1));
 }
 
 /* The short look counts no CPU time, and leaves it to the next look; only a thread that slept at both looks needs no more. */
@@ -659,6 +671,7 @@ int main(void)
 		TEST(a_wait_since_before_the_look_is_no_cpu),
 		TEST(settling_counts),
 		TEST(in_a_wait_only_a_prompt_stop_counts),
+		TEST(a_displaced_thread_is_where_it_ran),
 		TEST(a_napper_is_looked_at_shortly),
 		TEST(the_use_of_cpus_is_measured),
 	};

@@ -3,7 +3,8 @@
  * CPU time in the kernel, where the events may not sample it: what the kernel has counted for a thread beyond its
  * samples of user mode.
  *
- * A thread that has such time is sought: it is held when it is displaced (ptrace/displaced.h). A thread that stands
+ * A thread that has such time is sought. If it runs for an eighth of the time or more, it is held when it is displaced
+ * (ptrace/displaced.h); else in each period, if it runs then. A thread that stands
  * at the end of a system call was in that call. Its sample stands for the CPU time since the thread's last hold, as far
  * as there is time beyond the samples of user mode. A thread that stands amid its own code was there, or in a page
  * fault or an interrupt that came there. Its sample stands for time that system calls have left over. Where threads may
@@ -38,7 +39,7 @@ void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread);
 void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns);
 void sf_perf_kernel_time_catch(struct sf_perf *perf);
 
-/* After a batch: looks at the threads that are sought, and holds those whose samples are overdue. */
+/* After a batch: looks at the threads that are sought, and holds those that do not wait to be displaced. */
 void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns);
 
 #endif

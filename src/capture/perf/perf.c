@@ -227,7 +227,7 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_overhead_limit *limit = &perf->base.limit;
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
-	const uint64_t allowed_ns = (clocks.now_ns - limit->before_ns) * limit->n_cpus * limit->share / 100;
+	const uint64_t allowed_ns = sf_overhead_limit_allows(limit, clocks.now_ns - limit->before_ns);
 	const uint64_t due_ns = sf_overhead_limit_next(limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
 	const uint64_t walking_ns = (clocks.all_ns - limit->start.all_ns) - (clocks.holding_ns - limit->start.holding_ns);
 

@@ -198,8 +198,8 @@ static void count_costs(struct sf_perf_sleeps *sleeps, const struct sf_overhead_
 }
 
 /*
- * What threads run from now on, their records say (capture/ptrace/on_cpu.h). What they have slept without records and
- * without a look, the next sample of a sleep stands for.
+ * From now on the records say how long threads run (capture/ptrace/on_cpu.h). The next sample of a sleep stands for the
+ * time that its thread has slept without records and without a look.
  */
 static void count_all(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -227,7 +227,7 @@ void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 		count_all(perf, now_ns);
 	} else if (sleeps->paid_ns) {
 		count_costs(sleeps, limit, now_ns - sleeps->paid_ns);
-		set_part(sleeps, share_of_walks(&perf->budget, (now_ns - sleeps->paid_ns) * limit->share * limit->n_cpus / 100));
+		set_part(sleeps, share_of_walks(&perf->budget, sf_overhead_limit_allows(limit, now_ns - sleeps->paid_ns)));
 	}
 	sleeps->paid_ns = now_ns;
 	if (sleeps->has_wakings && sleeps->wakings_debt_ns > DEBT_NS)

@@ -5,7 +5,7 @@
 #include "os/clock.h"
 #include "os/hold.h"
 
-#define AT_ONCE_NS 5000 /* also from the way into a sleep until the thread sleeps */
+#define AT_ONCE_NS 5000 /* a thread on its way into a sleep sleeps within this time, too */
 
 void sf_displacement_aim(struct sf_displacement *displacement, const struct sf_task *self, struct sf_thread *thread, uint64_t until_ns)
 {

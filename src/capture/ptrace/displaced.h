@@ -28,8 +28,8 @@ struct sf_displacement {
 	bool     is_aimed;     /* the holding thread is on the CPU of a thread, for the sleep to come */
 	int32_t  tid;          /* that thread */
 	uint64_t until_ns;     /* when that sleep ends */
-	uint64_t wait_ns;      /* the holding thread's waits for a CPU, before */
-	uint64_t waited_ns;    /* the same, of the end of that sleep */
+	uint64_t wait_ns;      /* the holding thread's waits for a CPU, all together, before that sleep */
+	uint64_t waited_ns;    /* its wait at the end of that sleep */
 	uint64_t turn_ns;      /* when the holding thread came to the CPU, by its run queue's clock */
 };
 

@@ -85,4 +85,6 @@ void sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *th
 	}
 	thread->hold.displaced = place;
 	sf_ptrace_hold(capture, thread, now_ns);
+	if (!thread->hold.is_requested) /* it was answered, or refused */
+		thread->hold.displaced = SF_DISPLACED_NOWHERE;
 }

@@ -76,8 +76,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	bool in_wait = held->at_sleep || sf_syscall_only_waits(held->syscall);
 	const struct sf_task_run before = thread->run;
 	bool in_call = held->syscall != SF_SYSCALL_NONE;
-	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait) ||
-		      thread->hold.displaced == SF_DISPLACED_ANYWHERE || (thread->hold.displaced && in_call);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_call, in_wait);
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)
@@ -167,6 +166,7 @@ static void forget_requested(struct sf_capture *capture, int32_t tid)
 
 		if (thread->task.tid == tid && thread->hold.is_requested) {
 			thread->hold.is_requested = false;
+			thread->hold.displaced = SF_DISPLACED_NOWHERE;
 			capture->n_requested--;
 		}
 	}

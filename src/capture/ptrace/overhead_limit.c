@@ -69,7 +69,7 @@ static void account(struct sf_overhead_limit *limit, const struct sf_overhead_li
 	const uint64_t passed_ns = clocks->now_ns - limit->before_ns;
 	const uint64_t most_ns = (1 + (uint64_t)n_looked) * LOOK_NS_MAX;
 	const uint64_t cost_ns = taken_ns - limit->taken_ns;
-	const uint64_t allowed_ns = passed_ns * limit->n_cpus * limit->share / 100;
+	const uint64_t allowed_ns = sf_overhead_limit_allows(limit, passed_ns);
 
 	limit->debt_ns += (int64_t)(cost_ns < most_ns ? cost_ns : most_ns);
 	pay(&limit->debt_ns, allowed_ns, BURST_NS);

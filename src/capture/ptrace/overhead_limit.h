@@ -53,6 +53,12 @@ struct sf_overhead_limit {
 void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, unsigned percent,
 		   const struct sf_overhead_limit_clocks *clocks);
 
+/* CPU time that it allows for in so much time. */
+static inline uint64_t sf_overhead_limit_allows(const struct sf_overhead_limit *limit, uint64_t ns)
+{
+	return ns * limit->n_cpus * limit->share / 100;
+}
+
 /* The stack of a sleeping thread was read, and that took so long. */
 void sf_overhead_limit_read(struct sf_overhead_limit *limit, uint64_t cost_ns);
 

@@ -124,8 +124,9 @@ static bool waits_for_displacement(const struct sf_capture *capture, const struc
 
 static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	(void)capture;
-	return sf_thread_needs_displacement(thread) && thread->watched && !thread->hold.is_requested ? 1 + thread->account.cpu_ns : 0;
+	if (!capture->period_ns || !thread->watched || thread->hold.is_requested)
+		return 0;
+	return sf_thread_needs_displacement(thread) ? 1 + thread->account.cpu_ns : 0;
 }
 
 /* False when the thread is gone. */

@@ -45,7 +45,9 @@ struct sf_thread_account {
 	uint64_t beyond_ns;      /* CPU time, not in cpu_ns, that is more than the samples of events can stand for */
 };
 
-/* How the thread uses its CPUs, measured now and then. */
+/* How the thread uses its CPUs, measured every 100 ms. */
+#define SF_SHORT_TURN_NS 1000000
+#define SF_MANY_CALLS 64           /* of 256 */
 struct sf_thread_use {
 	uint64_t from_ns;          /* the begin of the measure, ... */
 	uint64_t cpu_ns, switches; /* ... and the thread's counts then */
@@ -183,8 +185,6 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
 
 /* After a look: measures how the thread uses its CPUs, if it is time. */
-#define SF_SHORT_TURN_NS 1000000
-#define SF_MANY_CALLS 64
 void sf_thread_measure_use(struct sf_thread *thread);
 
 /* After a sample on a CPU. */
@@ -217,9 +217,9 @@ void sf_thread_add_elapsed(struct sf_thread *thread, uint64_t now_ns);
  * stopped is evidence of where it spends CPU time. That place is no evidence if the thread had waited for a CPU since
  * before the tick: then it is the place of its preemption. `in_wait`: the thread stopped in a system call that it sleeps
  * in, or at the end of one that only waits. It has mostly come there after the request, or has not run since it woke up:
- * what it computed is elsewhere.
+ * what it computed is elsewhere. A thread that was displaced (hold.displaced) stands where it ran, also in such a call.
  */
-bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait);
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_call, bool in_wait);
 
 /*
  * For an account that is kept by sf_thread_measure(): the time of a hold, which was requested `ns` before its release. The

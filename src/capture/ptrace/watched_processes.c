@@ -164,8 +164,8 @@ static void send_name(struct sf_watch *watch, struct sf_watched_process *process
 }
 
 /*
- * What a process had used before the first look at it is no part of the recording. Nor is what its children had used that
- * had ended by the first scan: the kernel adds that to the count of a first process when the child between them ends.
+ * CPU time of a process from before the first look at it is no part of the recording. The same holds for its children that
+ * had ended by the first scan. The kernel adds their time to the count of a first process later: when this process ends.
  */
 static void begin_account(struct sf_watch *watch, struct sf_watched_process *process)
 {

@@ -299,7 +299,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
 
-	sf_thread_settle(thread, now_ns, false);
+	sf_thread_settle(thread, now_ns, false, false);
 	sf_thread_settle_end(thread, &watch->switches);
 	/*
 	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
