@@ -145,8 +145,11 @@ def test_short_processes(stillframe, tmp_path):
     assert names.get("ls", 0) >= 50, names
     seen, lost, _ = recording.cpu()
     assert seen >= 0.85 * (seen + lost), (seen, lost)
-    total = recording.total_shares()
-    assert total.get("main", 0) + total.get("_start", 0) > 0.2, sorted(total.items(), key=lambda item: -item[1])[:20]
+    ends = dict(recording.rows("SELECT e.word, sum(s.cpu_ns) / 1e9 FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY 1"))
+    assert ends["root"] >= 0.9 * seen, (ends, seen)
+    in_ls = recording.value("SELECT sum(cpu_ns) / 1e9 FROM samples WHERE stack IN "
+                            "(SELECT stack FROM stack_frames JOIN frame_names USING (frame) WHERE module LIKE '%/ls')")
+    assert in_ls > 0.35 * seen, (in_ls, seen, recording.total_shares())
 
 
 def test_short_threads(stillframe, tmp_path):
@@ -333,21 +336,23 @@ def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
     assert 0.42 < shares["first_half"] < 0.58 and 0.42 < shares["second_half"] < 0.58, shares
 
 
+# For lives of 20 µs, most of which is the kernel's work, samples and the kernel's count differ by some percent (docs/engines.md).
 @pytest.mark.alone   # the look that misses something needs CPU time of the program, which ends after two seconds
-def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
+@pytest.mark.parametrize("life_ms, per_second, difference", [(0.02, 8000, 0.25), (0.2, 2000, 0.12)])
+def test_lives_of_microseconds_are_seen(stillframe, tmp_path, life_ms, per_second, difference):
     """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside. The
     CPUs are never idle: a sample that comes while a CPU wakes up belongs to no thread, or to the next one (docs/engines.md)."""
     need_kernel_samples(stillframe)
     beside = subprocess.Popen(["nice", "-n", "19", path_of("busy_split"), "60", str(os.cpu_count())], stdout=subprocess.DEVNULL)
     try:
-        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "2000", "--", path_of("threads_churn"), "3", "8000", "0.02", timeout=120)
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "2000", "--", path_of("threads_churn"), "2", per_second, life_ms, timeout=120)
     finally:
         beside.kill()
         beside.wait()
     seen, lost, _ = recording.cpu()
     used = cpu_told(done.out)
     # Lost is what came before the first look that misses some.
-    assert lost <= 0.25 * used and abs(seen + lost - used) <= 0.12 * used, (seen, lost, done)
+    assert lost <= 0.25 * used and abs(seen + lost - used) <= difference * used, (seen, lost, done)
     assert recording.rows("SELECT pid FROM processes") == [(recording.value("SELECT min(pid) FROM processes"),)]
     assert recording.total_shares()["short_life"] > 0.2, recording.total_shares()
     assert recording.value("SELECT sum(e.word = 'root') * 1.0 / count(*) FROM samples s JOIN ends e ON e.id = s.\"end\"") > 0.95, done
