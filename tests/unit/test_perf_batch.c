@@ -382,6 +382,24 @@ static void fork_of(unsigned cpu, int32_t pid, int32_t parent, uint64_t time_ns)
 	append(cpu, &made);
 }
 
+static void test_ends_are_counted(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		made_begin(&made, PERF_RECORD_EXIT, 0);
+		made_ids(&made, 10, 10);
+		made_ids(&made, 13 + (int32_t)i, 12);
+		made_u64(&made, i + 1);
+		made_identity(&made, 10, 13 + (int32_t)i, i + 1, 0);
+		made_end(&made);
+		append(0, &made);
+	}
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(perf.n_ends, 3);
+}
+
 /* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
 static void test_records_of_the_watched_only(void **state)
 {
@@ -927,6 +945,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_each_cpu_has_its_period, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ends_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),

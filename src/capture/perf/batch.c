@@ -86,6 +86,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		send_mapping(perf, &record);
 		break;
 	case PERF_RECORD_EXIT:
+		perf->n_ends++;
 		end_thread(perf, &record);
 		if (!perf->base.options.all && sf_perf_concerns(perf, record.pid))
 			perf->base.watch.next_scan_ns = 0;

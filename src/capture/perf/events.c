@@ -270,6 +270,15 @@ uint64_t sf_perf_events_begin(struct sf_perf_events *events)
 	return n_bytes;
 }
 
+bool sf_perf_events_are_half_full(const struct sf_perf_events *events)
+{
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		if (sf_perf_ring_is_half_full(&events->rings[i]))
+			return true;
+	}
+	return false;
+}
+
 void sf_perf_events_end(struct sf_perf_events *events)
 {
 	for (size_t i = 0; i < events->n_cpus; i++)

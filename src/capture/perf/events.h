@@ -67,6 +67,8 @@ void sf_perf_events_disable(struct sf_perf_events *events);
 /* Begins a batch in all rings. Bytes in it. */
 uint64_t sf_perf_events_begin(struct sf_perf_events *events);
 void sf_perf_events_end(struct sf_perf_events *events);
+/* Whether there is a ring at whose fill the kernel wakes who polls it. */
+bool sf_perf_events_are_half_full(const struct sf_perf_events *events);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);

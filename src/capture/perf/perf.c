@@ -20,14 +20,10 @@
 #include "os/clock.h"
 #include "os/process.h"
 
-#define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */
-#define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
 #define STOPS_NS 20000000           /* that threads whose holds are requested are waited for, at the most */
-#define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
-#define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
 {
@@ -235,47 +231,6 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 			   sf_perf_budget_cost(walking_ns, perf->n_samples + perf->sleeps.n_sent_ever));
 }
 
-/* The lower the rate, the longer a batch. */
-static uint64_t batch_ns(struct sf_perf *perf)
-{
-	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
-	const uint64_t most_ns = wanted_ns < BATCH_NS_MAX ? wanted_ns : BATCH_NS_MAX;
-
-	if (perf->base.options.prompt)
-		return DRAIN_NS;
-	if (perf->kernel_time.n_sought)
-		return sf_outside_jitter(&perf->base, perf->events.period_ns);
-	return most_ns > BATCH_NS ? most_ns : BATCH_NS;
-}
-
-static void wait_for_rings(const struct sf_perf *perf, uint64_t until_ns)
-{
-	const struct sf_perf_events *all[] = { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings, &perf->signals.events };
-	int owners[sizeof(all) / sizeof(all[0]) * SF_PERF_MAX_CPUS];
-	size_t n = 0;
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		memcpy(owners + n, all[i]->owners, all[i]->n_cpus * sizeof(owners[0]));
-		n += all[i]->n_cpus;
-	}
-	sf_perf_wait(owners, n, until_ns);
-}
-
-static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns)
-{
-	uint64_t until_ns = now_ns + batch_ns(perf);
-
-	if (until_ns > end_ns)
-		until_ns = end_ns;
-	sf_relay_rest(perf->base.relay, until_ns);
-	sf_alarm_set(0); /* of a hold */
-	sf_perf_kernel_time_aim(perf, until_ns);
-	wait_for_rings(perf, until_ns);
-	sf_perf_kernel_time_catch(perf);
-	if (sf_now_ns() < now_ns + DRAIN_NS)
-		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
-}
-
 /* The names of the processes that run already: one may end between its first sample and the first look at it. */
 static void note_all(struct sf_perf *perf)
 {
@@ -331,7 +286,7 @@ static void sample_until_over(struct sf_capture *capture)
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);
-		wait_for_batch(perf, now_ns, end_ns);
+		sf_perf_wait_for_batch(perf, now_ns, end_ns);
 	}
 }
 

@@ -35,6 +35,10 @@ struct sf_perf {
 	int32_t own_pid;
 	struct sf_perf_kernel_time kernel_time;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
+	uint64_t n_ends;              /* of threads, by the records of their ends */
+	struct {
+		uint64_t n_ends, began_ns;
+	} last_wait;                  /* at its begin */
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
 	uint64_t next_scan_ns;        /* when all processes are looked at again, at the latest */
@@ -91,5 +95,8 @@ void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns);
  * time that the kernel has counted for its thread. Returns how many there were.
  */
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns);
+
+/* After the batch that began at now_ns, until there is reason for the next one, or until end_ns. Signals end it early. */
+void sf_perf_wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns);
 
 #endif

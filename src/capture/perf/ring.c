@@ -34,6 +34,11 @@ uint64_t sf_perf_ring_begin(struct sf_perf_ring *ring)
 	return ring->head - ring->next;
 }
 
+bool sf_perf_ring_is_half_full(const struct sf_perf_ring *ring)
+{
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) - ring->page->data_tail >= ring->size / 2;
+}
+
 void sf_perf_ring_rewind(struct sf_perf_ring *ring)
 {
 	ring->next = ring->page->data_tail;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wait between two batches: until a ring is half full, or for as long as the rate allows.
+ *
+ * Each end of a thread that has inherited an event wakes whoever polls the event's ring, and the poll goes on
+ * (perf_event_exit_event() and ring_buffer_wakeup() in the kernel's kernel/events). The thread that ends pays for that.
+ * So where many threads end, the rings are looked at now and then instead.
+ */
+#include <string.h>
+
+#include "capture/perf/perf.h"
+#include "os/clock.h"
+#include "os/perf_events.h"
+
+#define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */
+#define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
+#define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
+#define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
+#define LOOK_NS 2000000             /* between two looks at the rings, where more than one thread ends in this time */
+
+/* To add a kind of events with rings of its own: a line here. */
+struct kinds {
+	const struct sf_perf_events *items[4];
+};
+
+#define N_KINDS (sizeof(((struct kinds *)NULL)->items) / sizeof(((struct kinds *)NULL)->items[0]))
+
+static struct kinds kinds_of(const struct sf_perf *perf)
+{
+	return (struct kinds){ { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings, &perf->signals.events } };
+}
+
+static bool is_half_full(const struct sf_perf *perf)
+{
+	const struct kinds kinds = kinds_of(perf);
+
+	for (size_t i = 0; i < N_KINDS; i++) {
+		if (sf_perf_events_are_half_full(kinds.items[i]))
+			return true;
+	}
+	return false;
+}
+
+static void poll_rings(const struct sf_perf *perf, uint64_t until_ns)
+{
+	const struct kinds kinds = kinds_of(perf);
+	int owners[N_KINDS * SF_PERF_MAX_CPUS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_KINDS; i++) {
+		memcpy(owners + n, kinds.items[i]->owners, kinds.items[i]->n_cpus * sizeof(owners[0]));
+		n += kinds.items[i]->n_cpus;
+	}
+	sf_perf_wait(owners, n, until_ns);
+}
+
+static void look_at_rings(const struct sf_perf *perf, uint64_t until_ns)
+{
+	uint64_t now_ns;
+
+	while ((now_ns = sf_now_ns()) < until_ns && !is_half_full(perf))
+		sf_sleep_until(now_ns + LOOK_NS < until_ns ? now_ns + LOOK_NS : until_ns);
+}
+
+/* Since the last wait. A thread that is to be displaced is caught by a signal, which ends a poll. */
+static bool many_end(struct sf_perf *perf, uint64_t now_ns)
+{
+	const uint64_t n = perf->n_ends - perf->last_wait.n_ends, ns = now_ns - perf->last_wait.began_ns;
+
+	perf->last_wait.n_ends = perf->n_ends;
+	perf->last_wait.began_ns = now_ns;
+	return n * LOOK_NS > ns && !perf->kernel_time.n_sought;
+}
+
+/* The lower the rate, the longer a batch. */
+static uint64_t batch_ns(struct sf_perf *perf)
+{
+	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
+	const uint64_t most_ns = wanted_ns < BATCH_NS_MAX ? wanted_ns : BATCH_NS_MAX;
+
+	if (perf->base.options.prompt)
+		return DRAIN_NS;
+	if (perf->kernel_time.n_sought)
+		return sf_outside_jitter(&perf->base, perf->events.period_ns);
+	return most_ns > BATCH_NS ? most_ns : BATCH_NS;
+}
+
+void sf_perf_wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns)
+{
+	uint64_t until_ns = now_ns + batch_ns(perf);
+
+	if (until_ns > end_ns)
+		until_ns = end_ns;
+	sf_relay_rest(perf->base.relay, until_ns);
+	sf_alarm_set(0); /* of a hold */
+	sf_perf_kernel_time_aim(perf, until_ns);
+	if (many_end(perf, now_ns))
+		look_at_rings(perf, until_ns);
+	else
+		poll_rings(perf, until_ns);
+	sf_perf_kernel_time_catch(perf);
+	if (sf_now_ns() < now_ns + DRAIN_NS)
+		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wait between two batches, with a clock, a poll and a sleep that are made up (--wrap). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+
+#define MS UINT64_C(1000000)
+#define SIZE 4096u
+
+static uint64_t now_ns, fills_ns; /* the ring is half full from `fills_ns` on */
+static unsigned n_polls, n_sleeps;
+static struct perf_event_mmap_page page;
+static struct sf_perf perf;
+
+uint64_t __wrap_sf_now_ns(void);
+void __wrap_sf_sleep_until(uint64_t time_ns);
+void __wrap_sf_perf_wait(const int *owners, size_t n, uint64_t until_ns);
+void __wrap_sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
+void __wrap_sf_alarm_set(uint64_t time_ns);
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return now_ns;
+}
+
+static void pass_until(uint64_t time_ns)
+{
+	if (time_ns > now_ns)
+		now_ns = time_ns;
+	if (now_ns >= fills_ns)
+		page.data_head = page.data_tail + SIZE / 2;
+}
+
+void __wrap_sf_sleep_until(uint64_t time_ns)
+{
+	n_sleeps++;
+	pass_until(time_ns);
+}
+
+void __wrap_sf_perf_wait(const int *owners, size_t n, uint64_t until_ns)
+{
+	assert_int_equal(n, 1);
+	assert_int_equal(owners[0], 77);
+	n_polls++;
+	pass_until(until_ns < fills_ns ? until_ns : fills_ns);
+}
+
+void __wrap_sf_relay_rest(struct sf_relay *relay, uint64_t until_ns)
+{
+	(void)relay, (void)until_ns;
+}
+
+void __wrap_sf_alarm_set(uint64_t time_ns)
+{
+	assert_int_equal(time_ns, 0);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	now_ns = perf.last_wait.began_ns = 1000 * MS;
+	fills_ns = UINT64_MAX;
+	n_polls = n_sleeps = 0;
+	page = (struct perf_event_mmap_page){ .data_tail = 5 };
+	page.data_head = page.data_tail + SIZE / 2 - 1;
+	perf = (struct sf_perf){ .last_wait.began_ns = 1000 * MS };
+	perf.sleeps.switches.n_cpus = 1;
+	perf.sleeps.switches.owners[0] = 77;
+	perf.sleeps.switches.rings[0] = (struct sf_perf_ring){ .page = &page, .size = SIZE };
+	return 0;
+}
+
+/* A batch has begun 10 ms after the last wait, and n threads have ended. Returns for how long there is none now. */
+static uint64_t wait_after(unsigned n, uint64_t end_ns)
+{
+	const uint64_t start_ns = now_ns + 10 * MS;
+
+	now_ns = start_ns;
+	perf.n_ends += n;
+	sf_perf_wait_for_batch(&perf, now_ns, end_ns);
+	return now_ns - start_ns;
+}
+
+/* Up to one end in 2 ms the kernel says when a ring is half full. Beyond that nobody polls, whom each end would wake. */
+static void test_ends_wake_nobody(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_after(5, UINT64_MAX), 20 * MS);
+	assert_int_equal(n_polls, 1);
+	assert_int_equal(n_sleeps, 0);
+	perf.last_wait.began_ns = now_ns;
+	assert_int_equal(wait_after(6, UINT64_MAX), 20 * MS);
+	assert_int_equal(n_polls, 1);
+	assert_int_equal(n_sleeps, 10);
+	perf.last_wait.began_ns = now_ns;
+	assert_int_equal(wait_after(0, UINT64_MAX), 20 * MS); /* the ends before count no more */
+	assert_int_equal(n_polls, 2);
+}
+
+static void test_a_ring_that_is_half_full(void **state)
+{
+	(void)state;
+	fills_ns = now_ns + 10 * MS + 5 * MS;
+	assert_int_equal(wait_after(0, UINT64_MAX), 5 * MS);
+	begin(NULL);
+	fills_ns = now_ns + 10 * MS + 5 * MS;
+	assert_int_equal(wait_after(50, UINT64_MAX), 6 * MS); /* found by the next look */
+	assert_int_equal(n_polls, 0);
+	assert_int_equal(wait_after(0, UINT64_MAX), 1 * MS); /* one that fills at once is no reason to do nothing else */
+}
+
+static void test_its_length(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_after(0, now_ns + 13 * MS), 3 * MS);
+	perf.events.n_cpus = 0;
+	perf.events.period_ns = 4 * MS;
+	assert_int_equal(wait_after(0, UINT64_MAX), 40 * MS);
+	perf.events.period_ns = 10 * MS;
+	assert_int_equal(wait_after(0, UINT64_MAX), 50 * MS);
+	perf.last_wait.began_ns = now_ns;
+	assert_int_equal(wait_after(50, UINT64_MAX), 50 * MS);
+	perf.base.options.prompt = true;
+	assert_int_equal(wait_after(0, UINT64_MAX), 1 * MS);
+}
+
+/* The signal that says that a thread was displaced ends a poll. */
+static void test_a_thread_that_is_sought(void **state)
+{
+	(void)state;
+	perf.kernel_time.n_sought = 1;
+	perf.events.period_ns = MS;
+	wait_after(50, UINT64_MAX);
+	assert_int_equal(n_polls, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_ends_wake_nobody, begin),
+		cmocka_unit_test_setup(test_a_ring_that_is_half_full, begin),
+		cmocka_unit_test_setup(test_its_length, begin),
+		cmocka_unit_test_setup(test_a_thread_that_is_sought, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
