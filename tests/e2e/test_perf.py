@@ -432,13 +432,13 @@ def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
     assert not recording.losses().get("denied"), recording.losses()
 
 
-@pytest.mark.alone   # what is over the limit depends on the CPU time that the target gets
 def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
     t = target("deep", 300, "spin", os.cpu_count())
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "2s", "-F", "20khz", "--clock", "cpu", "--max-cost", 1)
     assert done.status == 0, done
     used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
-    assert used and int(used[1]) < 60, done
     seen, _, counted = recording.cpu()
+    # What is used is a time. So the less of the CPUs the target gets, the larger a part of its samples that is.
+    assert used and int(used[1]) / 100 * counted < 0.6 * 2 * os.cpu_count(), (counted, done)
     assert seen > 0.95 * counted, (seen, counted)
