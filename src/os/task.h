@@ -96,6 +96,8 @@ int sf_task_cpu(struct sf_task *task);
  * and update_stats_curr_start in kernel/sched/fair.c), with CONFIG_SCHED_DEBUG, or since Linux 6.15.
  */
 uint64_t sf_task_turn_ns(struct sf_task *task);
+/* Whether this kernel shows it, by a try with this process. */
+bool sf_task_shows_turns(void);
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 

@@ -36,6 +36,20 @@ def test_a_missing_capability(stillframe, target):
         assert "without CAP_SYS_PTRACE" not in done.err and "user namespace" in done.err, done
 
 
+def test_no_turns(stillframe, target, tmp_path):
+    """A kernel that does not show when threads got their CPUs: doctor and the recordings by holds say what follows."""
+    need_root()
+    need("unshare", "mount")
+    (tmp_path / "empty").write_text("")
+    script = "mount --bind %s/empty /proc/$$/task/$$/sched && exec \"$@\"" % tmp_path
+    t = target("busy_split", 60)
+    for prefix, word in (["unshare", "-m", "sh", "-c", script, "sh"], "no"), ([], "ok"):
+        good, text = finding(stillframe("doctor", prefix=prefix).ok(), "when threads got their CPUs")
+        assert good == word and ("CONFIG_SCHED_DEBUG" in text) == (word == "no"), text
+        done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-d", "300ms", "-o", tmp_path / (word + ".sfr"), prefix=prefix).ok()
+        assert ("where the scheduler let stillframe run" in " ".join(done.err.split())) == (word == "no"), done
+
+
 def test_no_proc(stillframe, target):
     """One sentence, and nothing that follows from it."""
     need_root()

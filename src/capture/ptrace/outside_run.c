@@ -143,6 +143,14 @@ static bool note_without_files(const struct sf_capture *capture, const struct sf
 	return sink->note(sink->arg, capture->options.pid, text, err);
 }
 
+static bool note_no_turns(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	if (!sink->note || !capture->held_any || !capture->displacement.is_missing)
+		return true;
+	return sink->note(sink->arg, capture->options.pid, "this kernel does not show when threads got their CPUs, and threads were held where the "
+			  "scheduler let stillframe run: shares of calls that wait for or wake others may be wrong by some percent (stillframe doctor)", err);
+}
+
 bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void (*sample)(struct sf_capture *capture),
 		    struct sf_error *err)
 {
@@ -153,7 +161,9 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 		return false;
 	capture->watch.relay = capture->relay;
 	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
+	capture->displacement.is_missing = !sf_task_shows_turns();
 	fine = sf_hold_run(sample_until_over, &sampling, err) && sampling.fine;
 	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
-	return fine && note_32_bit(capture, sink, err) && note_without_files(capture, sink, err);
+	return fine && note_32_bit(capture, sink, err) && note_without_files(capture, sink, err) &&
+	       note_no_turns(capture, sink, err);
 }

@@ -52,6 +52,10 @@ static void examine(sf_finding_fn *report, void *arg)
 
 	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
 	report(arg, at == 0 || (at < most && !sf_rights_missing(SF_RIGHT_BIT(TRACE))), text, scope_advice[at]);
+	report(arg, sf_task_shows_turns(), "/proc shows when threads got their CPUs",
+	       "se.exec_start of /proc/PID/task/TID/sched cannot be read, for which the kernel needs CONFIG_SCHED_DEBUG, or Linux 6.15. Threads that "
+	       "are held are then held where the scheduler lets stillframe run: shares of calls that wait for or wake others may be wrong by some "
+	       "percent.");
 }
 
 struct trial {

@@ -286,6 +286,18 @@ uint64_t sf_task_turn_ns(struct sf_task *task)
 	return line && sscanf(line, "\nse.exec_start : %llu.%6llu", &ms, &ns) == 2 ? ms * 1000000 + ns : 0;
 }
 
+bool sf_task_shows_turns(void)
+{
+	struct sf_task task;
+	bool shows;
+
+	if (!sf_task_open(getpid(), getpid(), &task))
+		return false;
+	shows = sf_task_turn_ns(&task);
+	sf_task_close(&task);
+	return shows;
+}
+
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
 {
 	char text[64];
