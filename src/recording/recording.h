@@ -41,6 +41,12 @@ struct sf_recording_about {
 bool sf_recording_create(const char *path, const struct sf_recording_about *about,
 			 struct sf_recording **ret, struct sf_error *err);
 
+/*
+ * The recording begins now: times count from here. Before anything with a time is recorded. Without it a recording
+ * begins where it was created, and what is prepared between is part of its duration.
+ */
+void sf_recording_begin(struct sf_recording *recording, uint64_t unix_ns, uint64_t monotonic_ns);
+
 /* The description of an image that the session gives when the image first occurs. */
 struct sf_recording_module {
 	uint32_t number;          /* the image's: unique in the session, from 1 */

@@ -24,7 +24,8 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?,?)",
 	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
 	[SF_SAVE_MEASURE] = "REPLACE INTO measures VALUES(1,?,?,?)",
-	[SF_SAVE_SESSION] = "UPDATE session SET duration_ns = max(duration_ns, ?), complete = ?",
+	[SF_SAVE_SESSION] = "UPDATE session SET start_unix_ns = ?, start_monotonic_ns = ?, "
+			    "duration_ns = max(duration_ns, ?), complete = ?",
 	[SF_SAVE_BEGIN] = "BEGIN IMMEDIATE",
 	[SF_SAVE_COMMIT] = "COMMIT",
 };
@@ -238,7 +239,8 @@ static bool save_measure(struct sf_recording *recording, struct sf_error *err)
 
 static bool save_session(struct sf_recording *recording, struct sf_error *err)
 {
-	return WRITE(recording, SF_SAVE_SESSION, err, SF_NUMBER(recording->last_ns),
+	return WRITE(recording, SF_SAVE_SESSION, err, SF_NUMBER(recording->start_unix_ns),
+		     SF_NUMBER(recording->start_ns), SF_NUMBER(recording->last_ns),
 		     SF_NUMBER(recording->complete && !recording->cut_short));
 }
 

@@ -95,6 +95,12 @@ static void remove_empty(const char *path)
 		unlink(path);
 }
 
+void sf_recording_begin(struct sf_recording *recording, uint64_t unix_ns, uint64_t monotonic_ns)
+{
+	recording->start_unix_ns = unix_ns;
+	recording->start_ns = recording->committed_ns = monotonic_ns;
+}
+
 bool sf_recording_create(const char *path, const struct sf_recording_about *about,
 			 struct sf_recording **ret, struct sf_error *err)
 {
@@ -104,7 +110,7 @@ bool sf_recording_create(const char *path, const struct sf_recording_about *abou
 
 	if (!recording)
 		return false;
-	recording->start_ns = recording->committed_ns = about->start_monotonic_ns;
+	sf_recording_begin(recording, about->start_unix_ns, about->start_monotonic_ns);
 	if (sf_recording_file_open(recording, err) &&
 	    sf_database_run(recording->db, "BEGIN IMMEDIATE", err) &&
 	    sf_schema_create(recording->db, err) && write_about(recording, about, err) &&

@@ -146,6 +146,7 @@ struct sf_recording {
 	sqlite3_stmt *statements[SF_N_STATEMENTS];
 
 	uint64_t start_ns;           /* CLOCK_MONOTONIC */
+	uint64_t start_unix_ns;
 	uint64_t last_ns;            /* the latest time that was mentioned, from the start */
 	uint64_t committed_ns;       /* CLOCK_MONOTONIC, when the last burst was written or tried */
 	size_t save_at;              /* so many samples are written before their second is over */

@@ -162,6 +162,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 			sf_walker_prepare(&recorder.walker, sf_capture_pid(&options->capture, i), NULL);
 	}
 	start_ns = sf_now_ns();
+	sf_recording_begin(recording, sf_unix_now_ns(), start_ns);
 	recorder.early = sf_early_names_open(recording, recorder.walker.images, &sources,
 					     options->capture.duration_ns ? start_ns + options->capture.duration_ns : UINT64_MAX);
 	if (options->note)

@@ -149,7 +149,7 @@ class Recording:
             "SELECT cpu_seen_ns, cpu_lost_ns, cpu_counted_ns FROM accounting")[0])
 
     def duration(self):
-        """From the first look to the last, in seconds. (The session's own is longer, by its start and its end.)"""
+        """From the first look to the last, in seconds. (The session's own is longer, by its end.)"""
         return self.value("SELECT max(end_ns) - min(start_ns) FROM threads") / 1e9
 
     def assert_accounts(self, tolerance=0.05, slack=0.05, used=None):

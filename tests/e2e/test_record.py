@@ -203,6 +203,8 @@ def test_summary_says_what_the_file_says(stillframe, target, tmp_path):
     assert match, done
     assert abs(float(match.group(1)) * (0.001 if match.group(2) == "ms" else 1) - seen) < 0.05 * seen + 0.01
     assert "r.sfr" in done.err
+    duration = float(re.match(r"stillframe: ([\d.]+) s of", done.err).group(1))
+    assert abs(recording.value("SELECT duration_ns FROM session") / 1e9 - duration) < 0.002, (done, "preparations are no part of it")
 
 
 def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):

@@ -102,6 +102,25 @@ static void what_goes_in_comes_out(void **state)
 	sf_profile_destroy(profile);
 }
 
+static void it_begins_after_the_preparations(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	struct sf_profile *profile;
+	uint32_t thread;
+	(void)state;
+
+	sf_recording_begin(recording, 1700000000300000000, SMALL_START_NS + 300 * (uint64_t)MS);
+	thread = small_thread(recording, 101, "first");
+	small_sample(recording, 1200, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 5, 6);
+	small_finish(recording);
+	profile = small_load(path);
+	assert_int_equal(profile->start_unix_ns, 1700000000300000000);
+	assert_int_equal(profile->duration_ns, 1700 * (uint64_t)MS);
+	assert_int_equal(profile->samples[0].time_ns, 900 * (uint64_t)MS);
+	sf_profile_destroy(profile);
+}
+
 static void inlined_calls_become_nodes(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -645,6 +664,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(what_goes_in_comes_out),
+		TEST(it_begins_after_the_preparations),
 		TEST(inlined_calls_become_nodes),
 		TEST(names_come_in_rounds),
 		TEST(a_stack_is_one_number),
