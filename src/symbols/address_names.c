@@ -4,7 +4,8 @@
  *
  * Symbols of assembly often have no size, and in a stripped library the last one before an address
  * may be megabytes away. So a symbol without a size counts only as far as no other
- * function is known to begin.
+ * function is known to begin, and in a stripped file only as far as its code is not seen to end: functions that are
+ * called through pointers only may follow.
  */
 #include "symbols/address_names.h"
 
@@ -79,6 +80,13 @@ bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage
 	return ret->function != NULL;
 }
 
+static bool has_table(const struct sf_elf *file)
+{
+	GElf_Shdr header;
+
+	return file->elf && sf_elf_find_section(file->elf, ".symtab", &header);
+}
+
 static bool need_symbols(struct sf_address_names *names, struct sf_sources *sources)
 {
 	struct sf_ranges *symbols = &names->symbols;
@@ -95,6 +103,7 @@ static bool need_symbols(struct sf_address_names *names, struct sf_sources *sour
 	if (sf_debug_data_open(&sources->image, &names->packed) &&
 	    !sf_ranges_add_symbols(symbols, &names->packed))
 		return false;
+	names->stripped = !has_table(&sources->image) && !has_table(&sources->debug);
 	names->has_symbols = sf_ranges_flatten(symbols);
 	return names->has_symbols;
 }
@@ -189,6 +198,8 @@ bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *so
 		return false;
 	if (start && (!symbol || start > symbol->start))
 		return name_by_start(texts, start, ret);
+	if (!start && symbol && names->stripped && sf_code_ends_before(&sources->image, symbol->start, address))
+		return true;
 	return !symbol || name_by_symbol(texts, symbol->name, ret);
 }
 

@@ -41,6 +41,7 @@ struct sf_address_names {
 	const uint64_t *asked;               /* all addresses that will be looked up */
 	size_t n_asked;
 	bool has_symbols, has_functions;
+	bool stripped;                        /* symbols are those that other modules may use, at most */
 	bool by_wanted;                       /* the last name depends on these, too; cleared by the caller */
 };
 

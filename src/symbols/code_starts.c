@@ -19,6 +19,8 @@
 #define ALIGNMENT 16                  /* of functions, where the linker fills up with nops */
 #define ENTRY_SIZE 64                 /* bytes of _start */
 #define MAX_STRAIGHT 4096             /* bytes of code that goes on without a jump */
+#define MAX_JUMP 4096                 /* bytes, forward; a longer one leads to another function */
+#define MAX_FUNCTION 65536            /* bytes of a function in assembly */
 
 struct edge {
 	uint64_t from, to;
@@ -309,6 +311,35 @@ bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to)
 		if (now.effect == SF_X86_RETURN || now.effect == SF_X86_JUMP)
 			return false;
 		from += now.size;
+	}
+	return false;
+}
+
+/* `end`: how far the function reaches at least, by its jumps. */
+static void extend(const struct sf_x86_instruction *now, uint64_t next, uint64_t *end)
+{
+	const bool jumps = now->effect == SF_X86_JUMP || now->effect == SF_X86_BRANCH;
+
+	if (jumps && now->has_target && !now->is_slot && now->distance > 0 && now->distance <= MAX_JUMP &&
+	    next + (uint64_t)now->distance >= *end)
+		*end = next + (uint64_t)now->distance + 1;
+}
+
+bool sf_code_ends_before(const struct sf_elf *elf, uint64_t from, uint64_t to)
+{
+	struct sf_code_starts code = { 0 };
+	struct sf_x86_instruction now;
+	uint64_t end = from;
+
+	if (to < from || to - from > MAX_FUNCTION)
+		return true;
+	read_segment(&code, elf, from);
+	while (from < to && decode(&code, from, &now)) {
+		from += now.size;
+		extend(&now, from, &end);
+		/* A jump to where a register points may be a switch: its cases follow. */
+		if (from >= end && (now.effect == SF_X86_RETURN || (now.effect == SF_X86_JUMP && now.has_target)))
+			return from <= to;
 	}
 	return false;
 }

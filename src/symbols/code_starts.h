@@ -40,6 +40,12 @@ bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf
  */
 bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to);
 
+/*
+ * Whether the function at `from` is seen to end before `to`: at a return or a jump behind which none of its own jumps
+ * leads. True also where no function is so long. False where an instruction is not known.
+ */
+bool sf_code_ends_before(const struct sf_elf *elf, uint64_t from, uint64_t to);
+
 void sf_code_starts_deinit(struct sf_code_starts *starts);
 
 #endif

@@ -231,6 +231,45 @@ static void starts_that_code_shows(void **state)
 	assert_bare("alone", true, bare_symbol("caller") + 4);
 }
 
+/* Functions of a library without sizes. Stripped, `hidden` and `other` have no symbol, and nothing calls them. */
+static const char unsized_source[] =
+	".text\n.p2align 4\n.globl shown\nshown:\n test %edi, %edi\n jz shown_more\n ret\nshown_more:\n mov $1, %eax\n ret\n"
+	".p2align 4\nhidden:\n mov $2, %eax\n ret\n"
+	".p2align 4\nother:\n mov $3, %eax\n ret\n"
+	".p2align 4\n.globl cases\ncases:\n jmp *%rax\n mov $4, %eax\ncase:\n ret\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void assert_unsized(const char *build, const char *const expected[5])
+{
+	static const char *const labels[5] = { "shown", "shown_more", "hidden", "other", "case" };
+	SF_CLEANUP(free) struct name *names = NULL;
+	uint64_t addresses[5];
+	char path[128], line[256];
+	FILE *pipe;
+
+	run(build);
+	for (size_t i = 0; i < 5; i++) {
+		snprintf(line, sizeof(line), "nm %s/full | sed -n 's/ [tT] %s$//p'", folder, labels[i]);
+		pipe = popen(line, "re");
+		assert_non_null(pipe);
+		assert_int_equal(fscanf(pipe, "%" SCNx64, &addresses[i]), 1);
+		pclose(pipe);
+	}
+	snprintf(path, sizeof(path), "%s/unsized", folder);
+	names = names_at(path, addresses, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(names[i].function, expected[i]);
+}
+
+static void symbols_without_a_size_end_where_their_code_does(void **state)
+{
+	(void)state;
+	write_file("unsized.s", unsized_source);
+	assert_unsized("gcc -shared -nostdlib unsized.s -o full && cp full unsized && strip unsized",
+		       (const char *const[]){ "shown", "shown", "", "", "cases" });
+	assert_unsized("cp full unsized", (const char *const[]){ "shown", "shown_more", "hidden", "other", "case" });
+}
+
 struct label {
 	uint64_t address;
 	char name[512];
@@ -371,6 +410,7 @@ int main(void)
 		cmocka_unit_test(symbols_without_a_size_end_at_the_next_function),
 #ifdef __x86_64__
 		cmocka_unit_test(starts_that_code_shows),
+		cmocka_unit_test(symbols_without_a_size_end_where_their_code_does),
 		cmocka_unit_test(stubs),
 		cmocka_unit_test(stubs_of_cxx),
 #endif
