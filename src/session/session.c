@@ -56,8 +56,9 @@ static bool start(const struct sf_session_options *options, struct sf_capture **
 	return false;
 }
 
+/* *end_ns: when the last sample may have been taken. Closing an engine may take a while. */
 static bool run_engine(const struct sf_session_options *options, struct sf_capture *capture,
-		       const struct sf_sink *sink, struct sf_session_result *result,
+		       const struct sf_sink *sink, uint64_t *end_ns, struct sf_session_result *result,
 		       struct sf_error *err)
 {
 	bool fine;
@@ -67,6 +68,7 @@ static bool run_engine(const struct sf_session_options *options, struct sf_captu
 	if (atomic_load(&stop_wanted)) /* a signal came before there was anything to stop */
 		options->engine->stop(capture);
 	fine = options->engine->run(capture, sink, err);
+	*end_ns = sf_now_ns();
 	atomic_store(&running, NULL);
 	if (options->engine->child_status)
 		result->child_status = options->engine->child_status(capture);
@@ -167,8 +169,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 					     options->capture.duration_ns ? start_ns + options->capture.duration_ns : UINT64_MAX);
 	if (options->note)
 		sink.note(sink.arg, options->capture.pid, options->note, NULL);
-	fine = run_engine(options, capture, &sink, result, err);
-	end_ns = sf_now_ns();
+	fine = run_engine(options, capture, &sink, &end_ns, result, err);
 	result->duration_ns = end_ns - start_ns;
 	atomic_store(&finishing, true);
 	fine = sf_early_names_close(recorder.early, fine ? err : NULL) && fine;
