@@ -24,8 +24,7 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?,?)",
 	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
 	[SF_SAVE_MEASURE] = "REPLACE INTO measures VALUES(1,?,?,?)",
-	[SF_SAVE_SESSION] = "UPDATE session SET start_unix_ns = ?, start_monotonic_ns = ?, "
-			    "duration_ns = max(duration_ns, ?), complete = ?",
+	[SF_SAVE_SESSION] = "UPDATE session SET start_unix_ns=?, start_monotonic_ns=?, duration_ns=max(duration_ns,?), complete=?",
 	[SF_SAVE_BEGIN] = "BEGIN IMMEDIATE",
 	[SF_SAVE_COMMIT] = "COMMIT",
 };
