@@ -934,6 +934,21 @@ static void a_trampoline_with_ordinary_rules(void **state)
 	assert_signal_walk(STACK + 0x100);
 }
 
+/* It has no frame yet where it starts, as the function whose start Go's asmcgocall notes. */
+static void gos_trampoline_is_no_noted_start(void **state)
+{
+	struct sf_rules bare = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	table_start(&libc, &sf_arch_x86_64);
+	libc.flags = SF_TABLE_GO;
+	table_row(&libc, 0, &bare);
+	table_row(&libc, 0x20, NULL);
+	table_row(&libc, TRAMPOLINE, &bare);
+	table_finish(&libc);
+	assert_signal_walk(STACK + 0x100);
+}
+
 /* The shape that makecontext puts below a context's function: a function that starts there, behind no call. */
 static void a_frame_that_nobody_called_is_the_root(void **state)
 {
@@ -1432,6 +1447,7 @@ int main(void)
 		TEST(signals_on_other_stacks_above_and_below),
 		TEST(a_trampoline_without_rules),
 		TEST(a_trampoline_with_ordinary_rules),
+		TEST(gos_trampoline_is_no_noted_start),
 		TEST(a_frame_that_nobody_called_is_the_root),
 		TEST(a_trampoline_at_the_start_of_its_region),
 		TEST(a_trampoline_in_code_without_a_table),

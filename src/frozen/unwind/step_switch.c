@@ -127,7 +127,7 @@ static bool is_goexit(const struct sf_cursor *cursor, const struct sf_region *re
 /*
  * Go's asmcgocall notes the start of systemstack_switch as the place where the goroutine goes on. A function of Go's
  * that C calls is shown this as its return address. A return address lies behind a call; this one is the function's
- * first byte, with no frame yet.
+ * first byte, with no frame yet. The start of the trampoline to which a signal's handler returns is no such place.
  */
 static bool is_noted_start(const struct sf_cursor *cursor, const struct sf_region *region, struct sf_row_range *ret)
 {
@@ -138,7 +138,8 @@ static bool is_noted_start(const struct sf_cursor *cursor, const struct sf_regio
 	return address % ALIGNMENT == 0 && sf_table_range(region->table, address, ret) && ret->start == address &&
 	       ret->rules->cfa.value == 8 && ret->rules->cfa.reg == cursor->still->arch->sp &&
 	       cursor->still->arch->lr == SF_NO_REG &&
-	       !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target);
+	       !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target) &&
+	       !sf_is_sigreturn(cursor->still, cursor->regs.pc);
 }
 
 static enum sf_step step_from_start(struct sf_cursor *cursor, const struct sf_region *region, const struct sf_rules *rules,
