@@ -6,6 +6,7 @@
 #include "os/hold.h"
 
 #define AT_ONCE_NS 5000 /* a thread on its way into a sleep sleeps within this time, too */
+#define CALL_NS 25000   /* a system call that sends to another thread takes so long, with the other's wake-up */
 
 void sf_displacement_aim(struct sf_displacement *displacement, const struct sf_task *self, struct sf_thread *thread, uint64_t until_ns)
 {
@@ -49,5 +50,7 @@ enum sf_displaced_place sf_displacement_place(const struct sf_displacement *disp
 {
 	if (displacement->waited_ns <= AT_ONCE_NS)
 		return SF_DISPLACED_ANYWHERE;
-	return sf_thread_awake(thread) && !machine_is_busy ? SF_DISPLACED_IN_CALL : SF_DISPLACED_NOWHERE;
+	if (!sf_thread_awake(thread))
+		return SF_DISPLACED_NOWHERE;
+	return displacement->waited_ns <= CALL_NS || !machine_is_busy ? SF_DISPLACED_IN_CALL : SF_DISPLACED_NOWHERE;
 }
