@@ -117,6 +117,8 @@ FAULTS = [
     ("capture/ptrace/displaced.c", "sf_now_ns() < displacement->until_ns ||", "", "test_displaced"),
     ("capture/ptrace/displaced.c", "|| !machine_is_busy", "|| machine_is_busy", "test_displaced"),
     ("capture/ptrace/displaced.c", "displacement->waited_ns <= CALL_NS || ", "", "test_displaced"),
+    ("capture/ptrace/displaced_sample.c", "run.cpu_ns != thread->run.cpu_ns", "run.cpu_ns >= thread->run.cpu_ns", "test_displaced_sample"),
+    ("capture/ptrace/thread.c", "use->is_some = cpu_ns * SOME > ns;", "use->is_some = use->is_much;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "use->is_much = cpu_ns * MUCH > ns;", "use->is_much = true;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "cpu_ns < (thread->run.switches - use->switches) * SF_SHORT_TURN_NS", "true", "test_capture_thread"),
     ("capture/ptrace/thread.c", "- thread->use.in_calls / 8 +", "+", "test_capture_thread"),

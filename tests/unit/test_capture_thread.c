@@ -635,8 +635,11 @@ static void the_use_of_cpus_is_measured(void **state)
 	assert_false(sf_thread_needs_displacement(thread));
 	sf_thread_note_place(thread, true);
 	assert_true(sf_thread_needs_displacement(thread));  /* but most are in calls */
-	run_turns(50, MS / 5, 2 * MS);
-	assert_false(sf_thread_needs_displacement(thread)); /* it uses a tenth of a CPU */
+	run_turns(50, MS / 40, 2 * MS);
+	assert_true(sf_thread_needs_displacement(thread));  /* it uses 1.25 % of a CPU */
+	assert_false(thread->use.is_much);
+	run_turns(50, MS / 60, 2 * MS);
+	assert_false(sf_thread_needs_displacement(thread)); /* less than 1 % */
 	run_turns(50, MS, 2 * MS);
 	for (int i = 0; i < 4; i++)
 		sf_thread_note_place(thread, false);

@@ -23,10 +23,12 @@ static struct sf_stack_copy copy;
 static struct sf_weight sent;
 static int32_t displaced_tid;
 static unsigned n_holds, n_sent, n_dropped;
-static bool is_refused, has_moved;
+static unsigned n_compared;
+static bool is_refused, has_moved, has_run;
 
 bool __wrap_sf_displacement_woke(struct sf_displacement *displacement, struct sf_task *self);
 bool __wrap_sf_displacement_is_of(const struct sf_displacement *displacement, struct sf_thread *thread);
+bool __wrap_sf_task_run(struct sf_task *task, struct sf_task_run *ret);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 void __wrap_sf_ptrace_hold(struct sf_capture *of, struct sf_thread *thread, uint64_t now_ns);
 enum sf_copy_result __wrap_sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look, const struct sf_copy_plan *plan,
@@ -44,7 +46,15 @@ bool __wrap_sf_displacement_woke(struct sf_displacement *displacement, struct sf
 bool __wrap_sf_displacement_is_of(const struct sf_displacement *displacement, struct sf_thread *thread)
 {
 	(void)displacement;
+	n_compared++;
 	return thread->task.tid == displaced_tid;
+}
+
+bool __wrap_sf_task_run(struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_run){ .cpu_ns = has_run ? PERIOD : 0 };
+	return true;
 }
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
@@ -94,6 +104,8 @@ static int set_up(void **state)
 	capture = (struct sf_capture){ .period_ns = PERIOD, .random = 1 };
 	n_holds = n_sent = n_dropped = 0;
 	is_refused = has_moved = false;
+	has_run = true;
+	n_compared = 0;
 	for (int i = 0; i < 3; i++) {
 		threads[i] = (struct sf_thread){ .task = SF_TASK_CLOSED(10, 10 + i), .watched = true };
 		threads[i].account.cpu_ns = threads[i].account.awake_ns = PERIOD;
@@ -127,6 +139,17 @@ static void another_thread_may_have_been_displaced(void **state)
 	assert_ptr_equal(sf_ptrace_displaced(&capture, need_but_12), &threads[1]);
 	displaced_tid = 12;
 	assert_null(sf_ptrace_displaced(&capture, need_but_12));
+}
+
+/* The comparison is dear. The thread that the holding thread aimed at is compared in any case. */
+static void a_thread_that_has_not_run_is_not_compared(void **state)
+{
+	(void)state;
+	capture.displacement.tid = 10;
+	displaced_tid = 11;
+	has_run = false;
+	assert_null(sf_ptrace_displaced(&capture, need_but_12));
+	assert_int_equal(n_compared, 1);
 }
 
 /* It ran in the call in which it sleeps. */
@@ -190,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(another_thread_may_have_been_displaced),
+		TEST(a_thread_that_has_not_run_is_not_compared),
 		TEST(one_that_sleeps_has_a_sample_of_cpu_time),
 		TEST(one_that_has_moved_keeps_its_time),
 		TEST(one_that_runs_is_held),

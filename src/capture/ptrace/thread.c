@@ -15,6 +15,7 @@
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
 #define USE_NS 100000000     /* for which the use of CPUs is measured at a time */
 #define MUCH 8               /* one part of the time of so many */
+#define SOME 100             /* the same */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -143,6 +144,7 @@ void sf_thread_measure_use(struct sf_thread *thread)
 	if (ns < USE_NS)
 		return;
 	use->is_much = cpu_ns * MUCH > ns;
+	use->is_some = cpu_ns * SOME > ns;
 	use->turns_are_short = cpu_ns < (thread->run.switches - use->switches) * SF_SHORT_TURN_NS;
 	use->from_ns = thread->seen_ns;
 	use->cpu_ns = thread->run.cpu_ns;

@@ -52,6 +52,7 @@ struct sf_thread_use {
 	uint64_t from_ns;          /* the begin of the measure, ... */
 	uint64_t cpu_ns, switches; /* ... and the thread's counts then */
 	bool     is_much;          /* it runs for an eighth of the time */
+	bool     is_some;          /* ... for a hundredth */
 	bool     turns_are_short;  /* less than SF_SHORT_TURN_NS at a time, on average */
 	uint8_t  in_calls;         /* the part of its last samples on a CPU that were in system calls, of 256 */
 };
@@ -192,11 +193,11 @@ void sf_thread_note_place(struct sf_thread *thread, bool in_call);
 
 /*
  * Whether the thread is to be held when it is displaced (displaced.h). It often sleeps or is often in the kernel, so the
- * scheduler has a part in where another hold finds it. A thread that uses little would be displaced too seldom.
+ * scheduler has a part in where another hold finds it. A thread that uses next to nothing would be displaced too seldom.
  */
 static inline bool sf_thread_needs_displacement(const struct sf_thread *thread)
 {
-	return thread->use.is_much && (thread->use.turns_are_short || thread->use.in_calls > SF_MANY_CALLS);
+	return thread->use.is_some && (thread->use.turns_are_short || thread->use.in_calls > SF_MANY_CALLS);
 }
 
 /* Whether the thread still sleeps in the sleep in which it was interrupted. */
