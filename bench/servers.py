@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with many short bursts under load: the part of their CPU time whose innermost function of user mode is a call that waits
 (epoll_wait, a wait for a futex), by each engine and by `perf record`, one after the other. A sampler that catches threads where they wake up
-puts too much there, one that never catches them there too little. Servers that are not here are left out, and said.
+puts too much there, one that never catches them there too little. Events of threads (perf, perf record -p) cost CPU time in these calls
+(docs/engines.md), events of CPUs (perf --all, perf record -a) do not. Servers that are not here are left out, and said.
 usage: servers.py [SECONDS [ROUNDS]]; as root."""
 import contextlib
 import pathlib
@@ -13,8 +14,11 @@ from common import *
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "10"
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
-WAITS = re.compile(r"epoll_p?wait|_*p?poll(64)?|_*(GI_*)?p?poll|futex|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$")
-ENGINES = {"perf": (), "ptrace": ("--max-cost", "50"), "signal": ()}
+WAITS = re.compile(r"epoll_p?wait|_*p?poll(64)?|_*(GI_*)?p?poll|futex(?!_wake)|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$")
+OF_PROCESS = ("-p", "{pid}")
+ENGINES = {"perf": ("perf", *OF_PROCESS), "perf --all": ("perf", "--all", "--filter", "name=^{name}$"),
+           "ptrace": ("ptrace", "--max-cost", "50", *OF_PROCESS), "signal": ("signal", *OF_PROCESS)}
+TOOLS = {"perf record -p": ("-p", "{pid}"), "perf record -a": ("-a",)} if have("perf") else {}
 
 
 def listening():
@@ -58,9 +62,14 @@ def wait_share(weights):
     return 100 * sum(weight for name, weight in weights.items() if WAITS.match(name)) / total if total else None
 
 
-def by_stillframe(pid, engine, options):
+def filled(options, pid):
+    name = pathlib.Path("/proc/%d/comm" % pid).read_text().strip()
+    return [option.format(pid=pid, name=name) for option in options]
+
+
+def by_stillframe(pid, options):
     path = FOLDER / "r.sfr"
-    run(STILLFRAME, "record", "-q", "-p", str(pid), "-e", engine, *options, "-F", "997", "--clock", "cpu", "-d", SECONDS + "s", "-o", str(path))
+    run(STILLFRAME, "record", "-q", "-e", *filled(options, pid), "-F", "997", "--clock", "cpu", "-d", SECONDS + "s", "-o", str(path))
     with contextlib.closing(sqlite3.connect(path)) as database:
         weights = user_weights(database)
     weights.pop("?", None)
@@ -68,13 +77,16 @@ def by_stillframe(pid, engine, options):
     return wait_share(weights)
 
 
-def by_perf(pid):
+def by_perf(pid, options):
     path = str(FOLDER / "perf.data")
-    run("perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "997", "-o", path, "-p", str(pid), "--", "sleep", SECONDS)
-    _, text = run("perf", "script", "-i", path, "-F", "ip,sym,dso", "--no-inline")
+    run("perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "997", "-o", path, *filled(options, pid), "--", "sleep", SECONDS)
+    _, text = run("perf", "script", "-i", path, "-F", "pid,ip,sym,dso", "--no-inline")
     weights = {}
     for block in text.split("\n\n"):
-        own = [line.split() for line in block.splitlines() if line.strip() and "[kernel" not in line and "([" not in line]
+        head, *frames = block.strip().splitlines() or [""]
+        if head.strip() != str(pid):
+            continue
+        own = [line.split() for line in frames if line.strip() and "[kernel" not in line and "([" not in line]
         name = own[0][1].split("+")[0] if own and len(own[0]) > 1 else "none"
         weights[name] = weights.get(name, 0) + 1
     os.unlink(path)
@@ -87,9 +99,9 @@ def measured(name, serve):
         found = {}
         for _ in range(ROUNDS):
             for engine, options in ENGINES.items():
-                found.setdefault(engine, []).append(by_stillframe(pid, engine, options))
-            if have("perf"):
-                found.setdefault("perf record", []).append(by_perf(pid))
+                found.setdefault(engine, []).append(by_stillframe(pid, options))
+            for tool, options in TOOLS.items():
+                found.setdefault(tool, []).append(by_perf(pid, options))
     return (name, *("-" if None in shares else "%.1f (%.1f to %.1f)" % (median(shares), min(shares), max(shares)) for shares in found.values()))
 
 
@@ -97,11 +109,11 @@ def rows():
     for name, serve, needs in (("nginx", nginx, ("nginx", "ab")), ("redis", redis, ("redis-server", "redis-benchmark")),
                                ("tomcat", tomcat, ("/usr/share/tomcat10/bin/catalina.sh", "ab"))):
         missing = [need for need in needs if not shutil.which(need)]
-        yield measured(name, serve) if not missing else (name, "%s is not here" % missing[0], *("" for _ in range(len(ENGINES))))
+        yield measured(name, serve) if not missing else (name, "%s is not here" % missing[0], *("" for _ in range(len(ENGINES) + len(TOOLS) - 1)))
 
 
 try:
     table("CPU time in calls that wait, percent: median of %d rounds of %s s (least to most)" % (ROUNDS, SECONDS), rows(),
-          ["server", *ENGINES, *(["perf record"] if have("perf") else [])])
+          ["server", *ENGINES, *TOOLS])
 finally:
     shutil.rmtree(FOLDER)
