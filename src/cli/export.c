@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -89,6 +90,14 @@ static bool open_stdout(struct destination *to, const struct sf_exporter *export
 	return true;
 }
 
+/* By any name. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat a_is, b_is;
+
+	return stat(a, &a_is) == 0 && stat(b, &b_is) == 0 && a_is.st_dev == b_is.st_dev && a_is.st_ino == b_is.st_ino;
+}
+
 static bool open_destination(struct destination *to, const struct sf_exporter *exporter,
 			     const char *output, const char *input, struct sf_error *err)
 {
@@ -97,6 +106,10 @@ static bool open_destination(struct destination *to, const struct sf_exporter *e
 	to->path = output ? strdup(output) : default_path(input, exporter->suffix);
 	if (!to->path)
 		return sf_fail_memory(err);
+	if (is_same_file(to->path, input)) {
+		sf_fail(err, SF_E_INPUT, "%s is what is exported: not written", to->path);
+		return sf_fail_hint(err, "Give another name with -o.");
+	}
 	if (!sf_draft_open(&to->draft, to->path, err))
 		return false;
 	to->file = to->draft.file;

@@ -89,6 +89,14 @@ def test_a_file_of_ones_own_is_replaced(stillframe, folder):
     assert stat.S_IMODE(os.stat(folder / "out").st_mode) == 0o600
 
 
+def test_what_is_exported_is_not_replaced(stillframe, folder):
+    if os.geteuid() == 0:
+        os.chown(folder / "s.sfs", folder.uid, folder.uid)
+    before = folder.text("s.sfs")
+    assert_refused(export(stillframe, folder, os.path.join(folder.path, ".", "s.sfs")), folder, "is what is exported", [])
+    assert folder.text("s.sfs") == before
+
+
 def assert_refused(done, folder, word, left):
     done.fails(1)
     assert word in done.err and "not written" in done.err, done
