@@ -17,14 +17,18 @@ struct key {
 /* Interned numbers are dense, so the number of a sample's key is the number of its row. */
 static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
 		       const struct sf_profile_sample *sample, bool by_label,
-		       uint64_t weight)
+		       enum sf_clock clock)
 {
+	const uint64_t weight = sf_profile_weight(sample, clock);
 	const struct key key = { sample->thread, sample->node, sample->state, by_label ? sample->label : 0,
 				 by_label ? sample->second_label : 0 };
 	struct sf_tally_row *row;
 	bool is_new;
-	uint32_t number = sf_intern_add(keys, &key, sizeof(key), &is_new);
+	uint32_t number;
 
+	if (!weight)
+		return true;
+	number = sf_intern_add(keys, &key, sizeof(key), &is_new);
 	if (!number)
 		return false;
 	if (is_new) {
@@ -49,6 +53,22 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 	return true;
 }
 
+/* The sample, or of one with a wait for a CPU both parts, as far as they weigh something. */
+static bool add_parts(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
+		      const struct sf_profile_sample *sample, bool by_label, enum sf_clock clock)
+{
+	struct sf_profile_sample parts[2];
+	const size_t n = sf_profile_split_wait(sample, &parts[0], &parts[1]) ? 2 : 1;
+
+	if (clock == SF_CLOCK_CPU || clock == SF_CLOCK_EVENT)
+		return add_sample(tally, capacity, keys, sample, by_label, clock);
+	for (size_t i = 0; i < n; i++) {
+		if (!add_sample(tally, capacity, keys, &parts[i], by_label, clock))
+			return false;
+	}
+	return true;
+}
+
 bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool by_label,
 		     struct sf_tally **ret, struct sf_error *err)
 {
@@ -59,10 +79,7 @@ bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool
 	if (!tally || !keys)
 		return sf_fail_memory(err);
 	for (size_t i = 0; i < profile->n_samples; i++) {
-		const struct sf_profile_sample *sample = &profile->samples[i];
-		uint64_t weight = sf_profile_weight(sample, clock);
-
-		if (weight && !add_sample(tally, &capacity, keys, sample, by_label, weight))
+		if (!add_parts(tally, &capacity, keys, &profile->samples[i], by_label, clock))
 			return sf_fail_memory(err);
 	}
 	*ret = sf_steal(&tally);

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "export/export.h"
+#include "export/tally.h"
 #include "fake_profile.h"
 #include "profile.pb-c.h"
 
@@ -384,6 +385,39 @@ static void pprof_labels(void **state)
 	perftools__profiles__profile__free_unpacked(message, NULL);
 }
 
+static void expect_row(const struct sf_tally *tally, size_t i, enum sf_state state, uint64_t weight, uint64_t ticks)
+{
+	assert_true(i < tally->n_rows);
+	assert_int_equal(tally->rows[i].state, state);
+	assert_int_equal(tally->rows[i].weight, weight);
+	assert_int_equal(tally->rows[i].ticks, ticks);
+}
+
+/* As in the report: a thread that was awake for 10 ms, and on a CPU for 4 of them, waited for one for the rest. */
+static void waits_for_a_cpu_are_runnable(void **state)
+{
+	struct sf_profile_thread threads[] = { { .pid = 1, .tid = 1 } };
+	struct sf_profile_sample samples[] = {
+		{ .state = SF_STATE_RUNNING, .cpu_ns = 4000000, .wall_ns = 10000000, .ticks = 5 },
+	};
+	const struct sf_profile profile = { .threads = threads, .n_threads = 1, .samples = samples, .n_samples = 1 };
+	static const enum sf_clock clocks[] = { SF_CLOCK_WALL, SF_CLOCK_CPU, SF_CLOCK_OFFCPU };
+	struct sf_tally *tallies[3];
+	struct sf_error err;
+	(void)state;
+
+	for (size_t i = 0; i < 3; i++)
+		assert_true(sf_tally_create(&profile, clocks[i], false, &tallies[i], &err));
+	expect_row(tallies[0], 0, SF_STATE_RUNNING, 4000000, 2);
+	expect_row(tallies[0], 1, SF_STATE_RUNNABLE, 6000000, 3);
+	expect_row(tallies[1], 0, SF_STATE_RUNNING, 4000000, 5);
+	assert_int_equal(tallies[1]->n_rows, 1);
+	expect_row(tallies[2], 0, SF_STATE_RUNNABLE, 6000000, 3);
+	assert_int_equal(tallies[2]->n_rows, 1);
+	for (size_t i = 0; i < 3; i++)
+		sf_tally_destroy(tallies[i]);
+}
+
 /* The JSON inside the page; json_object_put() it. */
 static struct json_object *page_data(const struct sf_filter *filter)
 {
@@ -515,6 +549,7 @@ int main(void)
 		cmocka_unit_test(pprof_stacks_and_places),
 		cmocka_unit_test(pprof_functions),
 		cmocka_unit_test(pprof_labels),
+		cmocka_unit_test(waits_for_a_cpu_are_runnable),
 		cmocka_unit_test(html_survives_hostile_names),
 		cmocka_unit_test(html_sums_and_losses),
 		cmocka_unit_test(html_merges_lines_of_a_function),

@@ -84,26 +84,13 @@ static uint32_t wait_of(const struct sf_profile *profile, const struct sf_profil
 	return profile->functions[function].kind == SF_KIND_WAIT ? function : 0;
 }
 
-/*
- * A thread that was awake was not on a CPU all of the elapsed time that its sample stands for: the
- * rest it waited for one.
- */
 static void add_state(struct sf_aggregate *aggregate, const struct sf_profile_sample *sample)
 {
-	struct sf_profile_sample on_cpu = *sample, waiting = *sample;
+	struct sf_profile_sample on_cpu, waiting;
 
-	if (sample->state == SF_STATE_RUNNING && sample->wall_ns > sample->cpu_ns) {
-		on_cpu.wall_ns = sample->cpu_ns;
-		waiting.state = SF_STATE_RUNNABLE;
-		waiting.amount = 0;
-		waiting.cpu_ns = 0;
-		waiting.wall_ns = sample->wall_ns - sample->cpu_ns;
-		waiting.ticks = (uint32_t)((double)sample->ticks * (double)waiting.wall_ns /
-					   (double)sample->wall_ns);
-		on_cpu.ticks -= waiting.ticks;
+	if (sf_profile_split_wait(sample, &on_cpu, &waiting))
 		add_share(&aggregate->states.items[waiting.state], waiting.state, &waiting,
 			  aggregate->clock);
-	}
 	add_share(&aggregate->states.items[on_cpu.state], on_cpu.state, &on_cpu, aggregate->clock);
 }
 

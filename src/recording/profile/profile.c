@@ -53,6 +53,22 @@ uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock
 	return 0;
 }
 
+bool sf_profile_split_wait(const struct sf_profile_sample *sample, struct sf_profile_sample *on_cpu_ret,
+			   struct sf_profile_sample *waiting_ret)
+{
+	*on_cpu_ret = *waiting_ret = *sample;
+	if (sample->state != SF_STATE_RUNNING || sample->wall_ns <= sample->cpu_ns)
+		return false;
+	on_cpu_ret->wall_ns = sample->cpu_ns;
+	waiting_ret->state = SF_STATE_RUNNABLE;
+	waiting_ret->amount = 0;
+	waiting_ret->cpu_ns = 0;
+	waiting_ret->wall_ns = sample->wall_ns - sample->cpu_ns;
+	waiting_ret->ticks = (uint32_t)((double)sample->ticks * (double)waiting_ret->wall_ns / (double)sample->wall_ns);
+	on_cpu_ret->ticks -= waiting_ret->ticks;
+	return true;
+}
+
 bool sf_profile_has_clock(const struct sf_profile *profile, const char *path, enum sf_clock clock, struct sf_error *err)
 {
 	const struct sf_profile_measure *measure = &profile->measure;

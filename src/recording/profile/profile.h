@@ -244,6 +244,13 @@ const char *sf_profile_cut(const struct sf_profile *profile);
 /* The weight of a sample by a clock, in nanoseconds, or in units of the measure. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);
 
+/*
+ * A thread that was awake was not on a CPU all of the elapsed time that its sample stands for: the rest it waited for
+ * one. *waiting_ret becomes that rest, as runnable. False: there is none, and *on_cpu_ret is the sample.
+ */
+bool sf_profile_split_wait(const struct sf_profile_sample *sample, struct sf_profile_sample *on_cpu_ret,
+			   struct sf_profile_sample *waiting_ret);
+
 /* Whether the recording has samples by this clock at all. If not, err says which it has. */
 bool sf_profile_has_clock(const struct sf_profile *profile, const char *path, enum sf_clock clock, struct sf_error *err);
 
