@@ -748,10 +748,10 @@ static void test_threads(void **state)
  * advise; with a page behind it that nobody may touch.
  */
 #if defined(__SANITIZE_ADDRESS__)
-#define SMALL 16384  /* around each variable that stands on a stack it puts some more */
+#define SMALL 32768  /* it puts space around each variable, and code that is not optimised, as it is in the check, has more of them */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define SMALL 16384
+#define SMALL 32768
 #endif
 #endif
 #ifndef SMALL
