@@ -89,6 +89,21 @@ def test_processes_that_end_at_once(stillframe, tmp_path):
     assert not without, without
 
 
+def test_what_has_ended_is_not_counted(stillframe, tmp_path):
+    """A process that ended before the recording, and that its parent has not waited for: each search finds it."""
+    ended = subprocess.Popen([os.path.join(PROGRAMS, "busy_split"), "0.2"], stdout=subprocess.DEVNULL)
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        done = stillframe("record", "--all", "--clock", "both", "--filter", "name=^sleep$", "-d", "600ms", "-o", tmp_path / "r.sfr")
+    finally:
+        sleeper.kill()
+        sleeper.wait(20)
+        ended.wait(20)
+    done.ok()
+    assert Recording(tmp_path / "r.sfr").losses().get("unseen", 0) == 0, done
+
+
 def test_no_idle_task_and_kernel_threads(stillframe, tmp_path):
     """The idle task is no process. A kernel thread has the kernel's frames only, and its stacks are whole."""
     process = start_all(stillframe, tmp_path / "r.sfr", "-d", "1s", "-F", "999")

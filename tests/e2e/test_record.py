@@ -370,6 +370,13 @@ def test_children(stillframe, tmp_path):
     assert seen < 0.3, seen
 
 
+def test_a_child_that_nobody_waits_for_counts_once(stillframe, tmp_path):
+    """After its end it is among the children all the same, and each search finds it."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--children", "--", "/bin/sh", "-c", "%s 0.1 & exec sleep 1" % path_of("busy_split"))
+    assert done.status == 0, done
+    recording.assert_accounts(used=cpu_told(done.out))
+
+
 def test_threads_that_come_later_are_seen(stillframe, tmp_path):
     done, recording = stillframe.record(tmp_path / "r.sfr", "--", path_of("busy_split"), 0.3, 4)
     assert done.status == 0, done

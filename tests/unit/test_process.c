@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal to a process that has ended comes to nobody, also when another one has its id by now. */
+/* A signal to a process that has ended comes to nobody, also when another one has its id by now. And when a process started. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,11 +83,26 @@ static void and_to_no_later_one_with_its_id(void **state)
 	close(fd);
 }
 
+static void it_started_between_two_looks_at_the_clock(void **state)
+{
+	const uint64_t before = sf_process_start_clock();
+	const pid_t child = start(0);
+	const uint64_t after = sf_process_start_clock();
+	struct sf_program program;
+
+	(void)state;
+	assert_true(child > 0 && sf_process_program(child, &program));
+	assert_in_range(program.started, before, after);
+	kill(child, SIGKILL);
+	end_of(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_comes_to_the_process_that_was_opened),
 		cmocka_unit_test(and_to_no_later_one_with_its_id),
+		cmocka_unit_test(it_started_between_two_looks_at_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

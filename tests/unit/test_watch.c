@@ -22,7 +22,7 @@
 
 static struct fake_process {
 	int32_t  pid, parent;        /* pid 0: none */
-	bool     has_ended;
+	bool     has_ended, is_zombie; /* the second: and its parent has not waited for it */
 	uint64_t cpu_ns, children_ns, started, code;
 	uint32_t n_threads;          /* 0: as many as there are */
 } processes[MAX];
@@ -33,7 +33,7 @@ static struct fake_thread {
 	uint64_t cpu_ns;
 } threads[MAX];
 
-static uint64_t own_cpu_ns, scan_cost_ns;
+static uint64_t own_cpu_ns, scan_cost_ns, start_clock;
 static char told[4096];
 
 static struct fake_process *process_of(int32_t pid)
@@ -101,11 +101,23 @@ static void end_process(int32_t pid)
 	process_of(pid)->has_ended = true;
 }
 
+static void end_unreaped(int32_t pid)
+{
+	end_process(pid);
+	for (unsigned i = 0; i < MAX; i++) {
+		if (processes[i].pid == pid) {
+			processes[i].has_ended = false;
+			processes[i].is_zombie = true;
+		}
+	}
+}
+
 bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret);
 bool __wrap_sf_process_descendants(struct sf_ids *parents);
 bool __wrap_sf_process_cpu(int32_t pid, uint64_t *ns_ret);
 uint64_t __wrap_sf_process_children_cpu(int32_t pid);
 bool __wrap_sf_process_program(int32_t pid, struct sf_program *ret);
+uint64_t __wrap_sf_process_start_clock(void);
 int32_t __wrap_sf_process_parent(int32_t pid);
 bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
 void __wrap_sf_task_close(struct sf_task *task);
@@ -169,7 +181,12 @@ bool __wrap_sf_process_program(int32_t pid, struct sf_program *ret)
 		*ret = (struct sf_program){ .started = process->started, .code = process->code,
 					    .n_threads = process->n_threads ? process->n_threads : n };
 	own_cpu_ns += scan_cost_ns;
-	return process;
+	return process && !process->is_zombie;
+}
+
+uint64_t __wrap_sf_process_start_clock(void)
+{
+	return start_clock;
 }
 
 int32_t __wrap_sf_process_parent(int32_t pid)
@@ -308,6 +325,7 @@ static int set_up(void **state)
 	memset(threads, 0, sizeof(threads));
 	memset(&watch, 0, sizeof(watch));
 	own_cpu_ns = scan_cost_ns = 0;
+	start_clock = 1000;
 	told[0] = 0;
 	now_ns = 1000 * MS;
 	options = (struct sf_capture_options){ .pid = 40, .rate_mhz = 100000 };
@@ -796,6 +814,86 @@ static void children_before_the_first_look_do_not_count(void **state)
 	expect("end 2: 0 us\nend 1: 0 us\n");
 }
 
+/* However late a search finds a child: all counts if it began since the first scan, and nothing of before it otherwise. */
+static void a_child_counts_from_its_start(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	add_process(50, 40, 70 * MS + 30 * MS)->started = start_clock; /* 30 ms are of a thread that has ended */
+	add_thread(50, 50, "young", 70 * MS);
+	add_process(60, 40, 500 * MS)->started = start_clock - 1; /* the first search passed over it */
+	add_thread(60, 60, "old", 500 * MS);
+	scan_after(100);
+	assert_int_equal(sf_watch_find(&watch, 50)->account.cpu_ns, 70 * MS);
+	assert_int_equal(sf_watch_find(&watch, 60)->account.cpu_ns, 0);
+	told[0] = 0;
+	sf_watch_end(&watch, now_ns);
+	expect("end 3: 0 us\nrest 2: cpu 70000 us, wall 70000 us, 7 ticks\nend 2: 70000 us\nunseen 0: cpu 30000 us, wall 0 us, 3 ticks\n"
+	       "end 1: 0 us\n");
+}
+
+/* A launched command's children count, however late its first scan is. */
+static void children_of_a_launched_command_count(void **state)
+{
+	(void)state;
+	options.children = true;
+	options.child = 40;
+	add_process(50, 40, 70 * MS)->started = start_clock - 1;
+	add_thread(50, 50, "child", 70 * MS);
+	open_watch();
+	assert_int_equal(sf_watch_find(&watch, 50)->account.cpu_ns, 70 * MS);
+}
+
+/* Until its parent waits for it, a child that has ended is among the children. */
+static void an_end_counts_once(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	add_process(50, 40, 0);
+	add_thread(50, 50, "seen", 0);
+	scan_after(100);
+	run(50, 20 * MS);
+	look_at(50);
+	end_unreaped(50);
+	add_process(60, 40, 80 * MS); /* it came and went between two searches */
+	end_unreaped(60);
+	told[0] = 0;
+	scan_after(100);
+	expect("unseen 0: cpu 80000 us, wall 0 us, 8 ticks\ngone 2: cpu 20000 us, wall 0 us, 2 ticks\nend 2: 20000 us\n");
+	scan_after(100);
+	scan_after(100);
+	expect("");
+	process_of(50)->has_ended = true;
+	add_process(50, 40, 0);   /* another one has its id */
+	add_thread(50, 50, "again", 0);
+	scan_after(100);
+	expect("process 50 of 40\nthread 3: 50 again\n");
+}
+
+/* What ended before the recording is not counted, nor where the engine has records of ends. */
+static void what_ended_before_is_not_counted(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	options.children = true;
+	add_process(50, 40, 900 * MS);
+	end_unreaped(50);
+	assert_true(sf_watch_open(&watch, &options, &err));
+	assert_true(sf_watch_scan(&watch, now_ns));
+	scan_after(100);
+	expect("process 40 of 0\nthread 1: 40 main\n");
+	told[0] = 0;
+	watch.keeps_ended = true;
+	add_process(60, 40, 900 * MS);
+	end_unreaped(60);
+	scan_after(100);
+	scan_after(100);
+	expect("");
+}
+
 static void that_clock_s_steps_are_no_loss(void **state)
 {
 	(void)state;
@@ -1248,6 +1346,10 @@ int main(void)
 		TEST(an_id_of_a_thread_is_used_again),
 		TEST(without_children_none_is_followed),
 		TEST(unseen_children_are_counted),
+		TEST(a_child_counts_from_its_start),
+		TEST(children_of_a_launched_command_count),
+		TEST(an_end_counts_once),
+		TEST(what_ended_before_is_not_counted),
 		TEST(children_before_the_first_look_do_not_count),
 		TEST(that_clock_s_steps_are_no_loss),
 		TEST(a_replaced_thread_is_seen_after_a_while),

@@ -44,12 +44,15 @@ void sf_watch_close(struct sf_watch *watch)
 	sf_vec_deinit(&watch->processes);
 	sf_vec_deinit(&watch->threads);
 	sf_vec_deinit(&watch->ids.ids);
+	sf_vec_deinit(&watch->unreaped.ids);
 }
 
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
 
+	if (!watch->n_scans && !watch->options->child)
+		watch->begun = sf_process_start_clock();
 	if (watch->options->children && !watch->knows_children && now_ns >= watch->next_children_ns) {
 		if (sf_watch_add_children(watch, now_ns))
 			watch->next_scan_ns = 0;

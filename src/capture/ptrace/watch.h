@@ -39,10 +39,12 @@ struct sf_watch {
 	SF_VEC(struct sf_watched_process) processes;
 	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
 	struct sf_ids ids;       /* scratch */
+	struct sf_ids unreaped;  /* processes whose end was counted: until their parents wait for them, searches find them again */
 	int cgroup;              /* the folder of the control group that is watched; 0: none */
 	regex_t  names;          /* of threads, if ... */
 	bool     has_names;
 	uint32_t last_serial, n_scans;
+	uint64_t begun;          /* the first scan, by sf_process_start_clock; 0 where a command is launched: what it starts is new */
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	bool     over;           /* the recording ends: its threads need not */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a watch (watch.h), for watch*.c only: its processes (watched_processes.c) and its threads (watched_threads.c).
+ * The parts of a watch (watch.h), for its own files only: its processes (watched_processes.c, process_search.c) and its
+ * threads (watched_threads.c).
  */
 #ifndef SF_CAPTURE_PTRACE_WATCHED_H
 #define SF_CAPTURE_PTRACE_WATCHED_H

@@ -10,10 +10,7 @@
 
 #include "base/output.h"
 #include "capture/ptrace/unseen.h"
-#include "frozen/raw.h"
-#include "os/cgroup.h"
 
-#define CHILDREN_MIN_NS 2000000     /* between two searches: short-lived processes are what `make` and shells are made of */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 
 /*
@@ -108,50 +105,6 @@ static void set_program(struct sf_watch *watch, struct sf_watched_process *proce
 	}
 }
 
-static bool add_process(struct sf_watch *watch, int32_t pid)
-{
-	const struct sf_watched_process process = { .pid = pid, .parent = sf_process_parent(pid) };
-
-	return sf_vec_push(&watch->processes, process);
-}
-
-void sf_watch_add_all(struct sf_watch *watch)
-{
-	struct sf_ids ids = { 0 };
-
-	if (watch->cgroup)
-		sf_cgroup_processes(watch->cgroup, &ids);
-	else
-		sf_process_all(&ids);
-	for (size_t i = 0; i < ids.ids.n; i++) {
-		const int32_t pid = ids.ids.items[i];
-
-		if (!sf_watch_find_process(watch, pid) && !sf_process_is_kernel(pid) && !add_process(watch, pid)) /* these come by their samples */
-			break;
-	}
-	sf_vec_deinit(&ids.ids);
-}
-
-bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns)
-{
-	size_t n_before = watch->processes.n;
-	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
-	struct sf_ids ids = { 0 };
-
-	for (size_t i = 0; i < watch->processes.n; i++) {
-		if (!sf_vec_push(&ids.ids, watch->processes.items[i].pid))
-			break;
-	}
-	if (ids.ids.n == watch->processes.n)
-		sf_process_descendants(&ids);
-	for (size_t i = watch->processes.n; i < ids.ids.n && add_process(watch, ids.ids.items[i]); i++)
-		;
-	sf_vec_deinit(&ids.ids);
-	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SF_WATCH_SCAN_SHARE;
-	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
-	return watch->processes.n > n_before;
-}
-
 /* The process may end before the walking thread asks for its name. */
 static void send_name(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -176,6 +129,15 @@ static void begin_account(struct sf_watch *watch, struct sf_watched_process *pro
 		watch->ended_cpu_ns += sf_process_children_cpu(process->pid);
 }
 
+/*
+ * Whether a process that comes into sight began while it was watched. A search may pass over one that had begun before, as
+ * lists of children change while they are read: that a later search has found it proves nothing.
+ */
+static bool is_new(const struct sf_watch *watch, const struct sf_watched_process *process, const struct sf_program *program)
+{
+	return process->is_new || (!process->first && !watch->options->all && program->started >= watch->begun);
+}
+
 /* True while the process lives. Tells the relay of a new program in it. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -187,7 +149,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
 	if (!sf_program_is(&program, &process->program)) {
-		if (!process->program.started && !process->is_new)
+		if (!process->program.started && !(process->is_new = is_new(watch, process, &program)))
 			begin_account(watch, process);
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
@@ -231,6 +193,8 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		end_first(watch, process);
 	if (watch->options->all && !process->is_refused)
 		sf_relay_process_end(watch->relay, pid);
+	if (watch->options->children && !watch->keeps_ended)
+		(void)sf_vec_push(&watch->unreaped.ids, pid);
 	*process = watch->processes.items[--watch->processes.n];
 }
 

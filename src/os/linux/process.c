@@ -301,12 +301,24 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 	return ret->started != 0;
 }
 
-/* Fields 16 and 17, in units of the C library's clock tick. */
+/* The unit of several fields of /proc/PID/stat, in nanoseconds: the C library's clock tick (proc_pid_stat(5)). */
+static uint64_t tick_ns(void)
+{
+	return 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+uint64_t sf_process_start_clock(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) / tick_ns();
+}
+
+/* Fields 16 and 17. */
 uint64_t sf_process_children_cpu(int32_t pid)
 {
-	uint64_t ticks = stat_field(pid, 16) + stat_field(pid, 17);
-
-	return ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+	return (stat_field(pid, 16) + stat_field(pid, 17)) * tick_ns();
 }
 
 int32_t sf_process_parent(int32_t pid)
