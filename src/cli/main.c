@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: finds the command and runs it. */
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,8 +85,22 @@ static int check_output(int status)
 	return SF_EXIT_FAILED;
 }
 
+/*
+ * The number of a standard descriptor that is closed is that of the next file which is opened: messages would go into
+ * the recording. A descriptor that can be neither read nor written takes its place. A command that is launched does not
+ * get it: there it is closed, as it was.
+ */
+static void occupy_closed(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) == -1 && open("/", O_PATH | O_CLOEXEC) != fd)
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
+	occupy_closed();
 	setlocale(LC_CTYPE, "");
 	if (argc < 2) {
 		print_help(stderr);

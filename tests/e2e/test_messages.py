@@ -268,6 +268,15 @@ def test_closed_pipe(stillframe, recording):
     assert done.stderr == "" and done.returncode == 0, done
 
 
+@pytest.mark.parametrize("engine", ["ptrace", "signal"])
+def test_closed_standard_descriptors(stillframe, tmp_path, engine):
+    """No file of stillframe's takes their numbers: what is printed would go there. The command has them closed."""
+    look = 'for n in 0 1 2; do readlink /proc/$PPID/fd/$n; done >"$0"; for n in 0 2; do readlink /proc/$$/fd/$n || echo closed; done >>"$0"'
+    stillframe("record", "-e", engine, "-o", tmp_path / "r.sfr", "--", "sh", "-c", look, tmp_path / "seen",
+               prefix=["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-'])
+    assert (tmp_path / "seen").read_text().split() == ["/", "/", "/", "closed", "closed"]
+
+
 def test_doctor(stillframe, target):
     done = stillframe("doctor").ok()
     assert "ptrace" in done.out

@@ -62,6 +62,7 @@ MAY = {
     "stream/file.c": ("open*2", "a stream that the user named: a new file, never through a link"),
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
+    "cli/main.c": ("open", "the root folder with O_PATH, in the place of a standard descriptor that is closed"),
     "cli/report.c": ("opendir", "the working folder of the user"),
 }
 
