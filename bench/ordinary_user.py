@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an ordinary user's recording shows of the CPU time, beside root's by perf with the kernel's frames, both of the same seconds. The innermost function of
-user mode is compared: the part that is not seen, and by how many points of all CPU time the functions' shares differ (half of the sum; functions below
-1 % are one). For the engines that such a user may have. The last column is the part of the time that root sees in the kernel.
+"""What an ordinary user's recording shows of the CPU time, beside root's by perf with the kernel's frames, both of the same seconds. Root's has events
+of the CPUs: those of threads cost CPU time in the calls in which the threads sleep (docs/engines.md). The innermost function of user mode is
+compared: the part that is not seen, and by how many points of all CPU time the functions' shares differ (half of the sum; functions below 1 % are
+one). For the engines that such a user may have. The last column is the part of the time that root sees in the kernel.
 usage: ordinary_user.py [SECONDS [ROUNDS [PROGRAM ...]]]; as root."""
 import contextlib
 import pathlib
@@ -81,9 +82,16 @@ def weights(path):
     return found, kernel, lost
 
 
+def of_root(pid):
+    """The program's processes, by their names, with events of the CPUs."""
+    name = pathlib.Path("/proc/%d/comm" % pid).read_text().strip()
+    return "--all", "--filter", "user=nobody", "--filter", "name=^(%s)$" % ("sh|gcc|cc1|as" if name == "sh" else name)
+
+
 def record(prefix, program, pid, out, rate, *options):
     out.unlink(missing_ok=True)
-    return subprocess.Popen([*prefix, program, "record", "-p", str(pid), "--children", "-F", rate, "-d", SECONDS + "s", "-o", str(out), "--max-cost", "50", *options],
+    processes = ("-p", str(pid), "--children") if prefix else of_root(pid)
+    return subprocess.Popen([*prefix, program, "record", *processes, "-F", rate, "-d", SECONDS + "s", "-o", str(out), "--max-cost", "50", *options],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=FOLDER, env={**os.environ, "HOME": str(FOLDER), "XDG_CACHE_HOME": str(FOLDER)})
 
 

@@ -119,6 +119,7 @@ FAULTS = [
     ("capture/ptrace/displaced.c", "sf_now_ns() < displacement->until_ns ||", "", "test_displaced"),
     ("capture/ptrace/displaced.c", "|| !machine_is_busy", "|| machine_is_busy", "test_displaced"),
     ("capture/ptrace/displaced.c", "displacement->waited_ns <= CALL_NS || ", "", "test_displaced"),
+    ("capture/ptrace/displaced.c", "thread->use.is_much || sampled_ns > most_ns ?", "thread->use.is_much || sampled_ns ?", "test_displaced"),
     ("capture/ptrace/displaced_sample.c", "run.cpu_ns != thread->run.cpu_ns", "run.cpu_ns >= thread->run.cpu_ns", "test_displaced_sample"),
     ("capture/ptrace/thread.c", "use->is_some = cpu_ns * SOME > ns;", "use->is_some = use->is_much;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "use->is_much = cpu_ns * MUCH > ns;", "use->is_much = true;", "test_capture_thread"),

@@ -197,6 +197,36 @@ static void a_wait_says_less(void **state)
 	}
 }
 
+/* Nor may the time without a sample of a thread that runs little be more than its samples stand for. */
+static void a_thread_does_not_wait_for_ever(void **state)
+{
+	struct sf_thread thread = { .ran = false, .first_cpu_ns = 7, .use = { .is_much = true } };
+	(void)state;
+
+	for (int ran = 0; ran < 2; ran++) {
+		const uint64_t most_ns = (ran ? 40 : 4) * REST_NS;
+
+		thread.ran = ran;
+		thread.account.cpu_ns = most_ns - 1;
+		thread.run.cpu_ns = 7 + thread.account.cpu_ns;
+		assert_false(sf_displacement_is_overdue(&thread, REST_NS));
+		thread.account.cpu_ns = most_ns;
+		assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+	}
+	thread.use.is_much = false;
+	thread.account.cpu_ns = 0;
+	thread.run.cpu_ns = 7;
+	assert_true(sf_displacement_is_overdue(&thread, REST_NS)); /* it has no sample */
+	thread.run.cpu_ns = 7 + 1999;
+	thread.account.cpu_ns = 999;
+	assert_false(sf_displacement_is_overdue(&thread, REST_NS)); /* 1000 ns have samples */
+	thread.account.cpu_ns = 1000;
+	assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+	thread.run.cpu_ns = 7 + 100 * REST_NS;
+	thread.account.cpu_ns = 40 * REST_NS;
+	assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_sleeps_on_is_not_displaced),
 		cmocka_unit_test(only_the_end_of_the_sleep_counts),
 		cmocka_unit_test(a_wait_says_less),
+		cmocka_unit_test(a_thread_does_not_wait_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -6,6 +6,8 @@
 #include "os/hold.h"
 
 #define AT_ONCE_NS 5000 /* a thread on its way into a sleep sleeps within this time, too */
+#define OVERDUE_PERIODS 40      /* of CPU time without a sample */
+#define OVERDUE_PERIODS_FIRST 4 /* ... of a thread that has none yet */
 #define CALL_NS 25000   /* a system call that sends to another thread takes so long, with the other's wake-up */
 
 void sf_displacement_aim(struct sf_displacement *displacement, const struct sf_task *self, struct sf_thread *thread, uint64_t until_ns)
@@ -53,4 +55,12 @@ enum sf_displaced_place sf_displacement_place(const struct sf_displacement *disp
 	if (!sf_thread_awake(thread))
 		return SF_DISPLACED_NOWHERE;
 	return displacement->waited_ns <= CALL_NS || !machine_is_busy ? SF_DISPLACED_IN_CALL : SF_DISPLACED_NOWHERE;
+}
+
+bool sf_displacement_is_overdue(const struct sf_thread *thread, uint64_t period_ns)
+{
+	const uint64_t most_ns = (thread->ran ? OVERDUE_PERIODS : OVERDUE_PERIODS_FIRST) * period_ns;
+	const uint64_t sampled_ns = thread->run.cpu_ns - thread->first_cpu_ns - thread->account.cpu_ns;
+
+	return thread->account.cpu_ns >= (thread->use.is_much || sampled_ns > most_ns ? most_ns : sampled_ns);
 }

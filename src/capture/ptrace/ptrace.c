@@ -22,8 +22,6 @@
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 #define UNNOTICED_NS 500000         /* what a run of these may take in all */
-#define OVERDUE_PERIODS 40          /* of CPU time without a sample */
-#define OVERDUE_PERIODS_FIRST 4     /* ... of a thread that has none yet */
 #define NOTABLE_S 0.5               /* sampled for less, there is no note of how often that was */
 
 static bool check(int32_t pid, struct sf_error *err)
@@ -118,23 +116,11 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 	       !due_asleep(capture, thread, now_ns);
 }
 
-/*
- * A thread that runs little is displaced seldom. At its end the time since its last sample must be no more than its samples
- * stand for, or that time is a loss. So its first sample does not wait at all.
- */
-static uint64_t overdue_ns(const struct sf_capture *capture, const struct sf_thread *thread)
-{
-	const uint64_t most_ns = (thread->ran ? OVERDUE_PERIODS : OVERDUE_PERIODS_FIRST) * capture->period_ns;
-	const uint64_t sampled_ns = thread->run.cpu_ns - thread->first_cpu_ns - thread->account.cpu_ns;
-
-	return thread->use.is_much || sampled_ns > most_ns ? most_ns : sampled_ns;
-}
-
 /* Whether it is held only when it is displaced (displaced.h). Not if that was never the case for long. */
 static bool waits_for_displacement(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	return sf_thread_needs_displacement(thread) && !capture->displacement.is_missing &&
-	       thread->account.cpu_ns < overdue_ns(capture, thread);
+	       !sf_displacement_is_overdue(thread, capture->period_ns);
 }
 
 static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
