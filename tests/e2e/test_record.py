@@ -256,6 +256,7 @@ def test_only_some_threads(stillframe, target, tmp_path):
     names = {name for name, in recording.rows(
         "SELECT DISTINCT t.name FROM samples s JOIN thread_names t ON t.thread = s.thread")}
     assert names == {"in-poll", "in-read"}, names
+    assert recording.cpu()[2] < 0.005, "the spinner's time is not counted, and not lost"
 
 
 def test_max_depth_is_marked(stillframe, target, tmp_path):

@@ -316,7 +316,9 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	give_sleeps(watch, thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
-	if (thread->watched && thread->account.cpu_ns) {
+	if (!thread->watched) /* --threads leaves it out: its time is nobody's loss */
+		forget_rest(thread);
+	if (thread->account.cpu_ns) {
 		/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
 		struct sf_weight weight = {
 			.cpu_ns = thread->account.cpu_ns,
