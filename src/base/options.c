@@ -74,11 +74,13 @@ static bool set_unit(const struct given *given, void *ret, struct sf_error *err)
 
 static bool set_count(const struct given *given, void *ret, struct sf_error *err)
 {
+	const struct sf_option *option = given->option;
 	uint64_t value;
 
 	if (!sf_parse_count(given->value, UINT32_MAX, &value))
-		return sf_fail(err, SF_E_INPUT, "%.*s: '%s' is not a number from 0 to %u",
-			       given->spelling_size, given->spelling, given->value, UINT32_MAX);
+		return sf_fail(err, SF_E_INPUT, "%.*s: '%s' is not a whole number from %llu to %llu",
+			       given->spelling_size, given->spelling, given->value, (unsigned long long)option->minimum,
+			       (unsigned long long)(option->maximum ? option->maximum : UINT32_MAX));
 	if (!set_number(given, value, &value, err))
 		return false;
 	*(uint32_t *)ret = (uint32_t)value;

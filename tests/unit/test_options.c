@@ -223,7 +223,7 @@ static void bad_numbers(void **state)
 	refuses(&record, ARGS("--max-depth=0"), "--max-depth 0 is too small: the least is 1");
 	refuses(&record, ARGS("--max-depth", "16385"), "--max-depth 16385 is too large: the most is 16384");
 	refuses(&record, ARGS("--max-depth=99999999999999999999"),
-		"--max-depth: '99999999999999999999' is not a number from 0 to 4294967295");
+		"--max-depth: '99999999999999999999' is not a whole number from 1 to 16384");
 	refuses(&record, ARGS("-d", "1us"), "-d 1us is too small: the least is 1.0 ms");
 	refuses(&record, ARGS("-d", "soon"), "-d: 'soon' is not a time, such as 10ms, 30s or 2m");
 	refuses(&record, ARGS("-F20khz"), "-F 20khz is too large: the most is 10000 hz");
