@@ -1168,7 +1168,7 @@ static void unseen_time_is_found_at_once(void **state)
 	(void)state;
 	open_watch();
 	process_of(40)->cpu_ns += 30 * MS; /* of threads that came and went */
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 100 * MS, &unseen);
 	assert_int_equal(unseen.cpu_ns, 30 * MS);
 	assert_int_equal(unseen.unseen_ns, 30 * MS);
 	/* A thread that ends without a sample is known, and as unseen. */
@@ -1178,11 +1178,32 @@ static void unseen_time_is_found_at_once(void **state)
 	look_at(41);
 	end_thread(41);
 	for (int i = 0; i < 2; i++) { /* before a scan finds its end, and after that */
-		sf_unseen_look(&watch, &unseen);
+		sf_unseen_look(&watch, 100 * MS, &unseen);
 		assert_int_equal(unseen.cpu_ns, 34 * MS);
 		assert_int_equal(unseen.unseen_ns, 34 * MS);
 		scan_after(100);
 	}
+}
+
+/* Of those that run for an eighth of the time or more, since the look before. */
+static void busy_threads_and_their_switches(void **state)
+{
+	struct sf_unseen unseen;
+
+	(void)state;
+	open_watch();
+	add_thread(40, 41, "busy", 0);
+	add_thread(40, 42, "napping", 0);
+	scan_after(100);
+	sf_unseen_look(&watch, 0, &unseen);
+	run(41, 13 * MS);
+	run(42, 12 * MS);
+	sf_unseen_look(&watch, 100 * MS, &unseen);
+	assert_int_equal(unseen.busy_ns, 13 * MS);
+	assert_int_equal(unseen.switches, 13 * MS); /* as __wrap_sf_task_run has it */
+	sf_unseen_look(&watch, 100 * MS, &unseen);
+	assert_int_equal(unseen.busy_ns, 0);
+	assert_int_equal(unseen.switches, 0);
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
@@ -1316,6 +1337,7 @@ int main(void)
 		TEST(children_that_end_with_the_first_are_seen),
 		TEST(threads_are_known_by_their_samples),
 		TEST(unseen_time_is_found_at_once),
+		TEST(busy_threads_and_their_switches),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_rest_that_was_passed_over_is_no_loss),

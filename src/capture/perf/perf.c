@@ -282,7 +282,7 @@ static void sample_until_over(struct sf_capture *capture)
 			return;
 		grow(perf, &perf->events, &perf->stack_wanted);
 		grow(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
-		sf_perf_widen_if_missed(perf, now_ns);
+		sf_perf_widen_if_short(perf, now_ns);
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);

@@ -9,6 +9,10 @@
 #define PAUSE_MAX_NS 800000000      /* ... the looks at all threads of one without become rare */
 #define NOTABLE_NS 10000000         /* of CPU time in no account, since the last look: two ticks of the clock of processes that have ended */
 #define NOTABLE_PART 10             /* and one of so many parts of all CPU time since then */
+#define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: on a virtual machine 4 to 8 us were seen */
+#define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
+#define COST_PART 100               /* of the CPU time, that the switches may take */
+#define BUSY_PART 10                /* of the CPU time, that may be of threads that use little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
 {
@@ -28,6 +32,15 @@ static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *n
 	return unseen_ns >= NOTABLE_NS && unseen_ns * NOTABLE_PART >= all_ns;
 }
 
+/* Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. */
+static bool are_dear(const struct sf_perf *perf, const struct sf_unseen *before, const struct sf_unseen *now, uint64_t passed_ns)
+{
+	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
+	const uint64_t cost_ns = now->switches * SWITCH_NS, others_ns = passed_ns / perf->base.period_ns * perf->events.n_cpus * SAMPLE_NS;
+
+	return cost_ns * COST_PART > all_ns && cost_ns > others_ns && now->busy_ns * BUSY_PART >= all_ns * (BUSY_PART - 1);
+}
+
 static bool may_widen(void)
 {
 	struct sf_error err;
@@ -36,20 +49,22 @@ static bool may_widen(void)
 	return sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, &err) && kernel;
 }
 
-void sf_perf_widen_if_missed(struct sf_perf *perf, uint64_t now_ns)
+void sf_perf_widen_if_short(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_perf_widening *widening = &perf->widening;
+	const uint64_t passed_ns = now_ns - widening->looked_ns;
 	struct sf_unseen now;
 	struct sf_error err;
 
 	if (perf->events.all || widening->refused || !perf->base.period_ns || now_ns < widening->next_ns)
 		return;
-	sf_unseen_look(&perf->base.watch, &now);
-	if (widening->next_ns && are_missed(&widening->before, &now)) {
+	sf_unseen_look(&perf->base.watch, passed_ns, &now);
+	if (widening->next_ns && (are_missed(&widening->before, &now) || are_dear(perf, &widening->before, &now, passed_ns))) {
 		widening->refused = !may_widen() || !sf_perf_events_widen(&perf->events, &err);
 		perf->base.watch.by_samples = !widening->refused;
 	}
 	widening->before = now;
+	widening->looked_ns = now_ns;
 	widening->pause_ns = widening->pause_ns ? 2 * widening->pause_ns : PAUSE_FIRST_NS;
 	if (widening->pause_ns > PAUSE_MAX_NS)
 		widening->pause_ns = PAUSE_MAX_NS;

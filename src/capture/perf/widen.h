@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads and processes that end within a period of CPU time. A thread's event counts from the thread's beginning, so
- * such a thread has no sample. Where much of the CPU time is theirs, the events of the threads are replaced by one for
- * each CPU, which counts whatever runs there: each moment is as likely to be sampled as another one. Samples of
- * processes that are not watched are dropped.
+ * Where the events of the threads are replaced by one for each CPU, which counts whatever runs there. Samples of
+ * processes that are not watched are dropped. There are two reasons.
+ *
+ * Short lives: a thread's event counts from the thread's beginning, so a thread or process that ends within a period of
+ * CPU time has no sample. By events of the CPUs each moment is as likely to be sampled as another one.
+ *
+ * Short turns: the kernel stops and starts the timer of a thread's event at each switch, in the thread's own CPU time. By
+ * events of the CPUs, how many samples a thread has is more a matter of chance. So this is no reason where threads use
+ * little each.
  *
  * Owned by the holding thread.
  */
@@ -15,13 +20,14 @@
 struct sf_perf;
 
 struct sf_perf_widening {
-	struct sf_unseen before;      /* at the last look */
+	struct sf_unseen before;      /* at the last look ... */
+	uint64_t looked_ns;           /* ... which was then */
 	uint64_t next_ns, pause_ns;   /* between two looks */
 	bool refused;                 /* this user may not sample all that runs on a CPU */
 };
 
-/* Looks, now and then, whether short lives are missed, and widens the events then. Of a capture of single processes. */
-void sf_perf_widen_if_missed(struct sf_perf *perf, uint64_t now_ns);
+/* Looks, now and then, whether there is a reason, and widens the events then. Of a capture of single processes. */
+void sf_perf_widen_if_short(struct sf_perf *perf, uint64_t now_ns);
 
 /* Whether the events are of these processes only because others are dropped. */
 bool sf_perf_is_wide(const struct sf_perf *perf);

@@ -3,6 +3,7 @@
 #include "capture/ptrace/unseen.h"
 
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
+#define BUSY 8                      /* one part of the time of so many */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
 
 uint32_t sf_unseen_ticks(const struct sf_watch *watch, uint64_t cpu_ns)
@@ -48,18 +49,31 @@ static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_wa
 	return total_ns + (children_ns > process->children_cpu_ns ? children_ns - process->children_cpu_ns : 0);
 }
 
+static void add_busy(struct sf_thread *thread, const struct sf_task_run *run, uint64_t passed_ns, struct sf_unseen *ret)
+{
+	const uint64_t cpu_ns = run->cpu_ns - thread->glance.cpu_ns;
+
+	if (cpu_ns * BUSY >= passed_ns) {
+		ret->busy_ns += cpu_ns;
+		ret->switches += run->switches - thread->glance.switches;
+	}
+	thread->glance = *run;
+}
+
 /* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
-static uint64_t look_at_thread(const struct sf_thread *thread)
+static uint64_t look_at_thread(struct sf_thread *thread, uint64_t passed_ns, struct sf_unseen *ret)
 {
 	struct sf_task_run run;
 	const bool lives = sf_task_run(&thread->task, &run);
 
+	if (lives)
+		add_busy(thread, &run, passed_ns, ret);
 	if (!lives && !thread->ran)
 		return 0;
 	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;
 }
 
-void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
+void sf_unseen_look(const struct sf_watch *watch, uint64_t passed_ns, struct sf_unseen *ret)
 {
 	uint64_t seen_ns = watch->ended_cpu_ns;
 
@@ -67,6 +81,6 @@ void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
 	for (size_t i = 0; i < watch->processes.n; i++)
 		ret->cpu_ns += look_at_process(watch, &watch->processes.items[i], &seen_ns);
 	for (size_t i = 0; i < watch->threads.n; i++)
-		seen_ns += look_at_thread(watch->threads.items[i]);
+		seen_ns += look_at_thread(watch->threads.items[i], passed_ns, ret);
 	ret->unseen_ns = watch->lost_cpu_ns + (ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0);
 }
