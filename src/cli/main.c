@@ -2,6 +2,7 @@
 /* The command line: finds the command and runs it. */
 #include <fcntl.h>
 #include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ static const struct sf_command *const commands[] = {
 #undef X
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
+
+#define LARGE_BLOCK (1 << 20)
 
 static const struct sf_command *find_command(const char *name)
 {
@@ -98,9 +101,22 @@ static void occupy_closed(void)
 	}
 }
 
+/*
+ * A vector of this size or more grows by mremap(), and its pages are not copied. Without it glibc raises the limit to what
+ * was freed last (mallopt(3), M_MMAP_THRESHOLD). Then how much memory a large recording takes differs by a tenth from
+ * run to run.
+ */
+static void map_large_blocks(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	occupy_closed();
+	map_large_blocks();
 	setlocale(LC_CTYPE, "");
 	if (argc < 2) {
 		print_help(stderr);
