@@ -79,7 +79,7 @@ void sf_cpu_move(int cpu);
  */
 void sf_cpu_prefer(void);
 
-#define SF_HOLD_OTHERS_NS UINT64_C(50000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine */
+#define SF_HOLD_OTHERS_NS UINT64_C(200000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine and without a nice value */
 
 /*
  * Whether threads of a process could be held, without a hold: SF_HOLD_REQUESTED when they could. Waits out the holds of

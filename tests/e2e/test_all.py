@@ -13,7 +13,6 @@ from processes import until
 from recordings import Recording, so_far, ticks_so_far
 
 RATE = 99
-PERIODS = 4 / RATE   # seconds: the first and the last sample, rounding
 SPIN = "import time\nend = time.time() + 60\nwhile time.time() < end: sum(range(10000))\n"
 
 
@@ -28,9 +27,14 @@ def cpu_of(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def start_all(stillframe, output, *arguments):
+def error_of(seconds, rate):
+    """Of a CPU time by its samples, at most."""
+    return 4 / rate + 3 * (seconds / rate) ** 0.5
+
+
+def start_all(stillframe, output, *arguments, rate=RATE):
     """A recording of all that has begun."""
-    process = stillframe.start("record", "--all", "--max-cost", 100, "-F", RATE, "-o", output, *arguments)
+    process = stillframe.start("record", "--all", "--max-cost", 100, "-F", rate, "-o", output, *arguments)
     until(lambda: process.poll() is not None or ticks_so_far(output) > 0, "the recording begins", 20)
     return process
 
@@ -49,11 +53,13 @@ def seen_of(recording, pid):
 
 
 def test_programs_before_and_after(stillframe, tmp_path):
-    """One runs already, one begins and ends meanwhile: both are there by name, with their time, and their stacks are whole."""
+    """One runs already, one begins and ends meanwhile: both are there by name, with their time, and their stacks are whole.
+    Of programs that share CPUs with others, how many samples come in a time is a matter of chance."""
     need("xz")
+    rate = 999
     before = subprocess.Popen([sys.executable, "-c", SPIN])
     try:
-        process = start_all(stillframe, tmp_path / "r.sfr")
+        process = start_all(stillframe, tmp_path / "r.sfr", rate=rate)
         at_first = cpu_of(before.pid)
         during = subprocess.Popen(["xz", "-1", "-T1", "-c"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         during.stdin.write(os.urandom(1 << 20))
@@ -69,9 +75,11 @@ def test_programs_before_and_after(stillframe, tmp_path):
     recording = finished(done, tmp_path / "r.sfr")
     name, seconds, whole = seen_of(recording, before.pid)
     assert name == os.path.basename(os.path.realpath(sys.executable))[:15] or name == os.path.basename(sys.executable), name
-    assert at_last - at_first - PERIODS <= seconds <= at_end + PERIODS and whole >= 0.95, (seconds, at_first, at_last, at_end, whole)
+    assert at_last - at_first - error_of(at_last, rate) <= seconds <= at_end + error_of(at_end, rate) and whole >= 0.95, (
+        seconds, at_first, at_last, at_end, whole)
     name, seconds, whole = seen_of(recording, during.pid)
-    assert name == "xz" and abs(seconds - used.ru_utime - used.ru_stime) <= PERIODS and whole >= 0.95, (name, seconds, used, whole)
+    true = used.ru_utime + used.ru_stime
+    assert name == "xz" and abs(seconds - true) <= error_of(true, rate) and whole >= 0.95, (name, seconds, used, whole)
     assert recording.value("SELECT command FROM session") == "all processes"
     recording.assert_accounts()
     shares = {row["name"]: row for row in json.loads(stillframe("report", "--json", "--by", "process", tmp_path / "r.sfr").ok().out)["processes"]}
