@@ -102,9 +102,9 @@ static void occupy_closed(void)
 }
 
 /*
- * A vector of this size or more grows by mremap(), and its pages are not copied. Without it glibc raises the limit to what
- * was freed last (mallopt(3), M_MMAP_THRESHOLD). Then how much memory a large recording takes differs by a tenth from
- * run to run.
+ * A block of LARGE_BLOCK bytes or more is mapped: it grows by mremap(), and its pages are not copied. Else glibc raises that
+ * limit whenever a larger block is freed (mallopt(3), M_MMAP_THRESHOLD). Then the memory that a large recording takes
+ * differs by a tenth from run to run.
  */
 static void map_large_blocks(void)
 {

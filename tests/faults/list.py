@@ -139,7 +139,7 @@ FAULTS = [
     ("capture/perf/widen.c", "cost_ns > others_ns &&", "(cost_ns || others_ns) &&", "test_perf_widen"),
     ("capture/perf/widen.c", "cost_ns * COST_PART > all_ns &&", "", "test_perf_widen"),
     ("capture/perf/widen.c", " && now->busy_ns * BUSY_PART >= all_ns * (BUSY_PART - 1)", "", "test_perf_widen"),
-    ("capture/ptrace/unseen.c", "if (cpu_ns * BUSY >= passed_ns) {", "if (cpu_ns || passed_ns) {", "test_watch"),
+    ("capture/ptrace/unseen.c", "if (cpu_ns && cpu_ns * BUSY >= passed_ns) {", "if (cpu_ns || passed_ns) {", "test_watch"),
     ("capture/perf/batch_wait.c", "return n * LOOK_NS > ns && !perf", "return n && n * LOOK_NS <= ns && !perf", "test_perf_batch_wait"),
     ("capture/perf/batch_wait.c", "&& !is_half_full(perf))", "&& (!is_half_full(perf) || now_ns))", "test_perf_batch_wait"),
     ("capture/perf/batch_wait.c", "ns && !perf->kernel_time.n_sought;", "ns;", "test_perf_batch_wait"),

@@ -1204,6 +1204,9 @@ static void busy_threads_and_their_switches(void **state)
 	sf_unseen_look(&watch, 100 * MS, &unseen);
 	assert_int_equal(unseen.busy_ns, 0);
 	assert_int_equal(unseen.switches, 0);
+	thread_of(41)->cpu_ns -= 10 * MS; /* by an exec */
+	sf_unseen_look(&watch, 100 * MS, &unseen);
+	assert_int_equal(unseen.busy_ns, 0);
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */

@@ -2,9 +2,9 @@
 /*
  * The wait between two batches: until a ring is half full, or for as long as the rate allows.
  *
- * Each end of a thread that has inherited an event wakes whoever polls the event's ring, and the poll goes on
- * (perf_event_exit_event() and ring_buffer_wakeup() in the kernel's kernel/events). The thread that ends pays for that.
- * So where many threads end, the rings are looked at now and then instead.
+ * When a thread ends that has inherited an event, the kernel wakes the thread that polls the event's ring, and that poll
+ * goes on (perf_event_exit_event() and ring_buffer_wakeup() in the kernel's kernel/events). The wake-up takes CPU time of
+ * the thread that ends. So where many threads end, the rings are not polled, but looked at now and then.
  */
 #include <string.h>
 
@@ -18,24 +18,20 @@
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LOOK_NS 2000000             /* between two looks at the rings, where more than one thread ends in this time */
 
-/* To add a kind of events with rings of its own: a line here. */
-struct kinds {
-	const struct sf_perf_events *items[4];
-};
+#define N_KINDS 4                   /* of events that have rings of their own */
 
-#define N_KINDS (sizeof(((struct kinds *)NULL)->items) / sizeof(((struct kinds *)NULL)->items[0]))
-
-static struct kinds kinds_of(const struct sf_perf *perf)
+/* To add one: an item here, and N_KINDS. */
+static const struct sf_perf_events *kind_of(const struct sf_perf *perf, size_t i)
 {
-	return (struct kinds){ { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings, &perf->signals.events } };
+	const struct sf_perf_events *const kinds[N_KINDS] = { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings, &perf->signals.events };
+
+	return kinds[i];
 }
 
 static bool is_half_full(const struct sf_perf *perf)
 {
-	const struct kinds kinds = kinds_of(perf);
-
 	for (size_t i = 0; i < N_KINDS; i++) {
-		if (sf_perf_events_are_half_full(kinds.items[i]))
+		if (sf_perf_events_are_half_full(kind_of(perf, i)))
 			return true;
 	}
 	return false;
@@ -43,13 +39,14 @@ static bool is_half_full(const struct sf_perf *perf)
 
 static void poll_rings(const struct sf_perf *perf, uint64_t until_ns)
 {
-	const struct kinds kinds = kinds_of(perf);
 	int owners[N_KINDS * SF_PERF_MAX_CPUS];
 	size_t n = 0;
 
 	for (size_t i = 0; i < N_KINDS; i++) {
-		memcpy(owners + n, kinds.items[i]->owners, kinds.items[i]->n_cpus * sizeof(owners[0]));
-		n += kinds.items[i]->n_cpus;
+		const struct sf_perf_events *events = kind_of(perf, i);
+
+		memcpy(owners + n, events->owners, events->n_cpus * sizeof(owners[0]));
+		n += events->n_cpus;
 	}
 	sf_perf_wait(owners, n, until_ns);
 }

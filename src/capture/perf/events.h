@@ -67,7 +67,7 @@ void sf_perf_events_disable(struct sf_perf_events *events);
 /* Begins a batch in all rings. Bytes in it. */
 uint64_t sf_perf_events_begin(struct sf_perf_events *events);
 void sf_perf_events_end(struct sf_perf_events *events);
-/* Whether there is a ring at whose fill the kernel wakes who polls it. */
+/* Whether a ring is half full: then the kernel wakes the thread that polls it. */
 bool sf_perf_events_are_half_full(const struct sf_perf_events *events);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */

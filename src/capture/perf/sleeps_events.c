@@ -145,7 +145,7 @@ static void pause_events(struct sf_perf *perf, uint64_t now_ns)
 }
 
 /*
- * What walks of sleeps may take of the limit. Where samples of CPU time are passed over, it shrinks as their part does,
+ * The part of the limit that walks of sleeps may take. Where samples of CPU time are passed over, it shrinks as their part does,
  * but faster.
  */
 static uint64_t share_of_walks(const struct sf_perf_budget *budget, uint64_t allowed_ns)

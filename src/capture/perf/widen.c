@@ -9,7 +9,7 @@
 #define PAUSE_MAX_NS 800000000      /* ... the looks at all threads of one without become rare */
 #define NOTABLE_NS 10000000         /* of CPU time in no account, since the last look: two ticks of the clock of processes that have ended */
 #define NOTABLE_PART 10             /* and one of so many parts of all CPU time since then */
-#define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: on a virtual machine 4 to 8 us were seen */
+#define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: at the least; on a virtual machine it was 5.5 us */
 #define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
 #define COST_PART 100               /* of the CPU time, that the switches may take */
 #define BUSY_PART 10                /* of the CPU time, that may be of threads that use little */

@@ -49,11 +49,13 @@ static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_wa
 	return total_ns + (children_ns > process->children_cpu_ns ? children_ns - process->children_cpu_ns : 0);
 }
 
+/* At an exec by another thread of its process, a thread's counts become those of the other one: they may fall. */
 static void add_busy(struct sf_thread *thread, const struct sf_task_run *run, uint64_t passed_ns, struct sf_unseen *ret)
 {
-	const uint64_t cpu_ns = run->cpu_ns - thread->glance.cpu_ns;
+	const bool fell = run->cpu_ns < thread->glance.cpu_ns || run->switches < thread->glance.switches;
+	const uint64_t cpu_ns = fell ? 0 : run->cpu_ns - thread->glance.cpu_ns;
 
-	if (cpu_ns * BUSY >= passed_ns) {
+	if (cpu_ns && cpu_ns * BUSY >= passed_ns) {
 		ret->busy_ns += cpu_ns;
 		ret->switches += run->switches - thread->glance.switches;
 	}

@@ -138,6 +138,13 @@ static bool is_new(const struct sf_watch *watch, const struct sf_watched_process
 	return process->is_new || (!process->first && !watch->options->all && program->started >= watch->begun);
 }
 
+static void meet(struct sf_watch *watch, struct sf_watched_process *process, const struct sf_program *program)
+{
+	process->is_new = is_new(watch, process, program);
+	if (!process->is_new)
+		begin_account(watch, process);
+}
+
 /* True while the process lives. Tells the relay of a new program in it. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -149,8 +156,8 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
 	if (!sf_program_is(&program, &process->program)) {
-		if (!process->program.started && !(process->is_new = is_new(watch, process, &program)))
-			begin_account(watch, process);
+		if (!process->program.started)
+			meet(watch, process, &program);
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
 		if (!process->is_refused)
