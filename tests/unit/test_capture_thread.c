@@ -13,6 +13,7 @@
 
 #include "capture/ptrace/stack_copy.h"
 #include "capture/ptrace/thread.h"
+#include "frozen/random.h"
 #include "os/clock.h"
 
 #define MS UINT64_C(1000000)
@@ -578,9 +579,31 @@ static void code_takes_what_calls_leave(void **state)
 	(void)state;
 
 	run_beyond(100, 70);
+	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight)); /* a hold in a call would have taken all */
+	run_beyond(10, 10);
 	assert_true(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
-	expect(weight, 30, 30, 3);
+	assert_int_equal(weight.cpu_ns, 30 * MS);
+	run_beyond(0, 0);
+	assert_true(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
+	assert_int_equal(weight.cpu_ns, 10 * MS);
 	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
+}
+
+/* A thread of which six holds of ten find it in calls, which are all that it does in the kernel. It uses ten periods between two. */
+static void seldom_holds_leave_calls_their_time(void **state)
+{
+	uint64_t random = 7, in_calls_ns = 0, in_code_ns = 0;
+	struct sf_weight weight;
+	(void)state;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		const bool in_call = (sf_random(&random) >> 32) % 10 < 6;
+
+		run_beyond(100, 60);
+		if (sf_thread_take_kernel_time(thread, in_call, PERIOD, &weight))
+			*(in_call ? &in_calls_ns : &in_code_ns) += weight.cpu_ns;
+	}
+	assert_true(20 * in_code_ns < in_calls_ns);
 }
 
 /* A sleep that a batch has seen interrupted is looked at anew, and its sample does not stand for it. */
@@ -655,6 +678,7 @@ int main(void)
 		TEST(calls_take_the_time_beyond),
 		TEST(calls_are_owed_time),
 		TEST(code_takes_what_calls_leave),
+		TEST(seldom_holds_leave_calls_their_time),
 		TEST(measured_time_is_exact),
 		TEST(a_hold_is_time_awake),
 		TEST(a_new_thread_has_empty_accounts),

@@ -372,12 +372,23 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The last two periods may be of user mode: one whose sample is not read yet, and one whose sample is to come. */
+/*
+ * The time beyond that a sample leaves. The last two periods may be of user mode: one whose sample is not read yet, and one
+ * whose sample is to come. A sample amid the thread's own code also leaves what samples in calls lack, and as much as one
+ * of them would take now: samples in calls come at random, and each takes all that was used since the last hold.
+ */
+static uint64_t time_to_leave(const struct sf_thread *thread, bool in_call, uint64_t period_ns)
+{
+	const struct sf_kernel_time *time = &thread->kernel_time;
+
+	return in_call ? 2 * period_ns : KEPT_PERIODS * period_ns + time->owed_ns + thread->run.cpu_ns - time->counted_ns;
+}
+
 bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret)
 {
 	struct sf_kernel_time *time = &thread->kernel_time;
-	const uint64_t kept_ns = (in_call ? 2 : KEPT_PERIODS) * period_ns;
-	const uint64_t has_ns = thread->account.beyond_ns > kept_ns ? thread->account.beyond_ns - kept_ns : 0;
+	const uint64_t left_ns = time_to_leave(thread, in_call, period_ns);
+	const uint64_t has_ns = thread->account.beyond_ns > left_ns ? thread->account.beyond_ns - left_ns : 0;
 	uint64_t cpu_ns = has_ns;
 
 	if (in_call) {

@@ -254,7 +254,7 @@ struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint
 /*
  * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a
  * sample of it stands. In a system call that is the CPU time since its last hold, as far as there is time; else what is
- * more than calls have need of. False: no sample.
+ * more than samples in calls may take. False: no sample.
  */
 bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret);
 
