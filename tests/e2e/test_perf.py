@@ -235,7 +235,7 @@ def test_kernel_time_of_an_ordinary_user(everybodys, may_hold):
         assert lost >= 0.6 * system, (lost, system)
         return
     reads = recording.cpu()[0] * max(share for name, share in recording.total_shares().items() if "pread" in name)
-    assert lost <= 0.2 * system and 0.7 * system <= reads <= used, (lost, system, reads, done)
+    assert lost <= 0.2 * system and 0.7 * system <= reads <= used + 0.05, (lost, system, reads, done)
 
 
 def test_no_call_fails_for_kernel_time(everybodys):
