@@ -23,7 +23,7 @@ static struct sf_perf perf;
 static struct sf_thread thread;
 static struct sf_task_run run;
 static uint64_t clock_ns;
-static bool has_ended;
+static bool has_ended, waker_has_ended;
 
 /* The samples and events that were sent, as text. */
 static char told[2000];
@@ -53,8 +53,9 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
 {
 	(void)pid;
-	snprintf(ret, SF_TASK_NAME, "named%d", tid);
-	return true;
+	if (!waker_has_ended)
+		snprintf(ret, SF_TASK_NAME, "named%d", tid);
+	return !waker_has_ended;
 }
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
@@ -138,7 +139,7 @@ static int set_up(void **state)
 	sf_perf_ring_init(&perf.sleeps.wakings.rings[0], wakings, RING_PAGE, SIZE);
 	run = (struct sf_task_run){ 0 };
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .needs.size = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
-	has_ended = false;
+	has_ended = waker_has_ended = false;
 	told[0] = 0;
 	return 0;
 }
@@ -236,6 +237,30 @@ static void test_by_an_interrupt(void **state)
 	comes(0, 3);
 	batch(10, 8, 0);
 	assert_string_equal(told, "sample 3 2; by 0 ; ");
+}
+
+static void sleep_once(double from_ms)
+{
+	leaves(0, from_ms, false);
+	waking(WAKING, from_ms + 1.9, 10, 0);
+	waking(WAKEUP, from_ms + 2, 10, 0);
+	comes(0, from_ms + 2);
+	batch(from_ms + 4, 2, 0);
+}
+
+/* A waker whose end comes before its record is read. */
+static void test_by_one_that_has_ended(void **state)
+{
+	(void)state;
+	waker_has_ended = true;
+	sleep_once(1);
+	assert_string_equal(told, "sample 3 2; by 33 an ended thread; ");
+	waker_has_ended = false;
+	sleep_once(6);
+	waker_has_ended = true;
+	*told = 0;
+	sleep_once(11);
+	assert_string_equal(told, "sample 13 2; by 33 named33; ");
 }
 
 static void test_preempted_is_not_asleep(void **state)
@@ -551,6 +576,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_until_it_was_ready),
 		TEST(test_by_an_interrupt),
+		TEST(test_by_one_that_has_ended),
 		TEST(test_preempted_is_not_asleep),
 		TEST(test_short_ones_together),
 		TEST(test_over_several_batches),

@@ -95,17 +95,28 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 #define FLAGS_OFFSET 2
 #define IN_INTERRUPT 0x18
 
+/* A thread that has ended meanwhile has the name that it had at an earlier waking. */
+static void name_waker(struct sf_perf *perf, const struct sf_perf_record *record, char ret[SF_TASK_NAME])
+{
+	const struct sf_thread *watched = sf_watch_find(&perf->base.watch, record->tid);
+	struct sf_perf_waker *waker = &perf->sleeps.wakers[(uint32_t)record->tid % SF_PERF_WAKERS];
+
+	if (waker->tid != record->tid)
+		*waker = (struct sf_perf_waker){ .tid = record->tid, .name = "an ended thread" };
+	if (watched)
+		memcpy(waker->name, watched->name, sizeof(watched->name));
+	else
+		sf_task_name(record->pid, record->tid, waker->name);
+	memcpy(ret, waker->name, sizeof(waker->name));
+}
+
 static void note_waker(struct sf_perf *perf, struct sf_sleep *sleep, const struct sf_perf_record *record)
 {
-	const struct sf_thread *waker;
-
 	sleep->has_waker = true;
 	sleep->waker = record->raw[FLAGS_OFFSET] & IN_INTERRUPT ? 0 : record->tid;
-	waker = sf_watch_find(&perf->base.watch, sleep->waker);
-	if (waker)
-		memcpy(sleep->waker_name, waker->name, sizeof(waker->name));
-	else if (sleep->waker > 0 && !sf_task_name(record->pid, record->tid, sleep->waker_name))
-		sleep->waker_name[0] = 0;
+	sleep->waker_name[0] = 0;
+	if (sleep->waker > 0)
+		name_waker(perf, record, sleep->waker_name);
 }
 
 void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *record)

@@ -40,6 +40,13 @@ struct sf_perf_kept_sleep {
 	uint32_t n_bytes;        /* of the copy of its record, at its thread */
 };
 
+#define SF_PERF_WAKERS 64
+
+struct sf_perf_waker {
+	int32_t tid;
+	char    name[SF_TASK_NAME];
+};
+
 struct sf_perf_sleeps {
 	bool     on;                /* sleeps are recorded ... */
 	bool     has_wakings;       /* ... and wakings */
@@ -56,6 +63,7 @@ struct sf_perf_sleeps {
 	SF_VEC(struct sf_perf_kept_sleep) kept;
 	uint64_t n_kept_bytes;
 	uint64_t n_switches, n_wakings; /* in this batch */
+	struct sf_perf_waker wakers[SF_PERF_WAKERS]; /* the last ones, by their ids modulo the number */
 	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that have */
 	uint64_t wanted_ns;         /* the lengths of the former */
 	uint64_t all_from_ns;       /* sleeps of this length have samples, of shorter ones a part; 0: all have */
