@@ -103,7 +103,7 @@ def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
         recording = Recording(tmp_path / name)
         assert done.status == 0, done
         recording.assert_accounts()
-        said = re.search(r"each busy thread was held \d+ times a second, not 100000: ([^(]*)", " ".join(done.err.split()))
+        said = re.search(r"busy threads were looked at \d+ times a second, not 100000: ([^(]*)", " ".join(done.err.split()))
         assert said, done
         seen, _, counted = recording.cpu()   # what threads used since they were last held is lost
         return recording.value("SELECT count(*) FROM samples") / counted, said[1].strip(), seen / counted

@@ -276,7 +276,7 @@ static bool note_pace(const struct sf_capture *capture, const struct sf_sink *si
 		      struct sf_error *err)
 {
 	const struct sf_overhead_limit *limit = &capture->limit;
-	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)limit->n_ticks / seconds;
+	const double seconds = (double)capture->sampled_ns / 1e9, ticks = (double)limit->n_ticks / seconds;
 	char text[300], why[160];
 
 	if (!sink->note || !capture->period_ns || !capture->held_any || seconds < NOTABLE_S)
@@ -285,11 +285,11 @@ static bool note_pace(const struct sf_capture *capture, const struct sf_sink *si
 		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (each "
 			 "sample stands for more time; --max-cost allows more, --engine signal costs less)",
 			 limit->late_share);
-	else if (held * (double)capture->period_ns < 0.5e9)
+	else if (ticks * (double)capture->period_ns < 0.5e9)
 		snprintf(why, sizeof(why), "the CPUs were too busy for more (each sample stands for more time)");
 	else
 		return true;
-	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: %s", held,
+	snprintf(text, sizeof(text), "busy threads were looked at %.0f times a second, not %.0f: %s", ticks,
 		 1e9 / (double)capture->period_ns, why);
 	return sink->note(sink->arg, capture->options.pid, text, err);
 }
