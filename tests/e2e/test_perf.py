@@ -351,8 +351,8 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path, life_ms, per_secon
         beside.wait()
     seen, lost, _ = recording.cpu()
     used = cpu_told(done.out)
-    # Lost is what came before the first look that misses some.
-    assert lost <= 0.25 * used and abs(seen + lost - used) <= difference * used, (seen, lost, done)
+    # Lost is what came before the first look that misses some: up to 0.8 of the 2 seconds (docs/engines.md).
+    assert lost <= 0.45 * used and abs(seen + lost - used) <= difference * used, (seen, lost, done)
     assert recording.rows("SELECT pid FROM processes") == [(recording.value("SELECT min(pid) FROM processes"),)]
     # The threads' own function has the time that they burn, in the part of the CPU time that was seen.
     burned = int(re.search(r"made (\d+)", done.out).group(1)) * life_ms / 1e3 * seen / (seen + lost)

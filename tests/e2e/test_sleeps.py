@@ -62,7 +62,7 @@ def test_each_sleep_is_a_sample_of_its_length(stillframe, tmp_path):
 def test_waits_for_the_disk_are_named(stillframe, tmp_path):
     """A call that writes to the disk, and a fault on a page that is read from it."""
     done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file")
-    total_expected = total_seen = 0
+    total_expected = total_seen = calls = 0
     for kind, wait in (("fsync", "[fsync: block I/O]"), ("fault", "[page fault: block I/O]")):
         expected, seen = sum(told(done, kind)), sleeps_in(recording, "in_" + kind)
         if expected < 0.01:
@@ -71,8 +71,10 @@ def test_waits_for_the_disk_are_named(stillframe, tmp_path):
         assert of_disk > 0.5 * expected, (kind, expected, seen)
         total_expected += expected
         total_seen += sum(row[0] for row in seen)
-    # Together: a sample of sleeps of less than a millisecond stands for those of the other kind, too.
-    assert total_seen <= 1.05 * total_expected + 0.005, (total_seen, total_expected, done)
+        calls += len(told(done, kind))
+    # Sleeps of less than a millisecond are a sample when they are one together, in the call of the last of them. So a call may have a
+    # millisecond of what was before it: of the other kind, or of what the program does between its calls.
+    assert total_seen <= 1.05 * total_expected + 0.001 * calls, (total_seen, total_expected, done)
 
 
 def test_only_long_ones_by_themselves(stillframe, tmp_path):
