@@ -86,6 +86,16 @@ static bool is_first(const struct sf_recording *recording, const struct sf_threa
 	return recording->processes.items[row->process - 1].pid == row->tid;
 }
 
+/* A process that had ended when its name was read has that of its first thread. */
+static void name_unnamed(struct sf_recording *recording, const struct sf_thread_row *first)
+{
+	struct sf_process_row *process = &recording->processes.items[first->process - 1];
+
+	if (process->name == sf_recording_text(recording, ""))
+		process->name = first->name;
+	process->dirty = true;
+}
+
 static void go_on(struct sf_thread_row *row)
 {
 	row->cpu_before_ns = row->cpu_counted_ns;
@@ -119,6 +129,8 @@ bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t ti
 	row.start_ns = sf_recording_relative(recording, time_ns);
 	if (!add_thread(recording, &row, live))
 		return sf_fail_memory(err);
+	if (is_first(recording, &row))
+		name_unnamed(recording, &row);
 	*ret = *live;
 	return true;
 }

@@ -255,6 +255,24 @@ static void a_first_thread_goes_on_after_an_exec(void **state)
 				     "WHERE name = 'python3' AND cpu_counted_ns = 7"), 1);
 }
 
+static void an_unnamed_process_has_the_name_of_its_first_thread(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread;
+	struct sf_error err;
+	(void)state;
+
+	for (int32_t pid = 200; pid < 202; pid++) {
+		assert_true(sf_recording_process(recording, pid, 100, pid == 200 ? "" : "named", "", SMALL_START_NS, &err));
+		assert_true(sf_recording_thread(recording, pid, 300 + pid, "second", SMALL_START_NS, &thread, &err));
+		assert_true(sf_recording_thread(recording, pid, pid, "first", SMALL_START_NS, &thread, &err));
+	}
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 200 AND name = 'first'"), 1);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 201 AND name = 'named'"), 1);
+}
+
 static void ticks_are_samples_and_losses(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -671,6 +689,7 @@ int main(void)
 		TEST(a_module_nobody_told_of_is_no_damage),
 		TEST(a_tid_is_a_new_thread_after_its_end),
 		TEST(a_first_thread_goes_on_after_an_exec),
+		TEST(an_unnamed_process_has_the_name_of_its_first_thread),
 		TEST(ticks_are_samples_and_losses),
 		TEST(a_thread_without_losses_is_small),
 		TEST(losses_beyond_the_limit_are_of_no_thread),
