@@ -227,8 +227,8 @@ static void add_sums(struct json_object *object, const struct page *page)
 		narrow_ns += loss->cause == SF_LOSS_NARROW ? loss->cpu_ns : 0;
 		counted_ns += loss->thread == UINT32_MAX ? loss->cpu_ns : 0; /* the others are counted with their threads */
 	}
-	for (size_t i = 0; i < page->tally->n_rows; i++)
-		ticks += page->tally->rows[i].ticks;
+	for (size_t i = 0; i < page->profile->n_samples; i++)
+		ticks += page->profile->samples[i].ticks;
 	sf_json_number(object, "ticks", ticks);
 	sf_json_number(object, "cpu_seen_ns", seen_ns);
 	sf_json_number(object, "cpu_counted_ns", counted_ns);

@@ -139,7 +139,7 @@ function showAbout() {
 	const facts = [
 		["Engine", about.engine || "unknown"],
 		["Time", timeText(about.duration_ns / 1000)],
-		["Samples", countText(about.ticks)],
+		["Ticks", `${countText(about.ticks)} sampled`],
 		["Lost", lossesText(lost), about.losses.map((loss) =>
 			`${countText(loss.ticks)} ${loss.cause}: ${loss.text}`).join("\n")],
 	];

@@ -45,7 +45,7 @@ describe("a small profile", () => {
 
 	test("sums the recording up", async () => {
 		const header = await page.locator("header").textContent();
-		for (const text of ["app --fast", "ptrace", "5 (3 late, 2 unseen)", "20.0 ms seen",
+		for (const text of ["app --fast", "ptrace", " sampled", "5 (3 late, 2 unseen)", "20.0 ms seen",
 			"20.5 ms counted", "100 ms"])
 			assert.ok(header.includes(text), `${text} in ${header}`);
 	});

@@ -486,6 +486,7 @@ static void html_sums_and_losses(void **state)
 
 	data = page_data(&cpu);
 	assert_int_equal(column_sum(data, "wall"), 22000);
+	assert_int_equal(json_object_get_int64(get(get(data, "about"), "ticks")), 7); /* as in the report, whatever the clock */
 	assert_string_equal(json_object_get_string(get(get(data, "about"), "clock")), "cpu");
 	json_object_put(data);
 }
