@@ -30,7 +30,7 @@ static const struct {
 };
 
 /* `of_method`: it is the type of a method, which has its full name. */
-static bool put_keyword(FILE *out, struct sf_ilc_piece type, bool of_method)
+static bool put_keyword(FILE *out, struct sf_piece type, bool of_method)
 {
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++) {
 		if (!sf_ilc_is(type, keywords[i].name))
@@ -53,7 +53,7 @@ static const char *const private_names[] = {
 static const char *const roots[] = { "System_", "Microsoft_", "Interop_", "Internal_", "Windows_" };
 
 /* "System.Linq" stands before "System.Linq.Enumerable", and "System.Console" before "System.ConsolePal". */
-static size_t system_assembly(struct sf_ilc_piece type)
+static size_t system_assembly(struct sf_piece type)
 {
 	if (!sf_ilc_begins(type, 0, "System_") && !sf_ilc_begins(type, 0, "Microsoft_"))
 		return 0;
@@ -67,7 +67,7 @@ static size_t system_assembly(struct sf_ilc_piece type)
 }
 
 /* An assembly whose name its namespace sf_ilc_begins with. */
-static size_t repeated_assembly(struct sf_ilc_piece type)
+static size_t repeated_assembly(struct sf_piece type)
 {
 	size_t found = 0;
 
@@ -79,7 +79,7 @@ static size_t repeated_assembly(struct sf_ilc_piece type)
 }
 
 /* `program`: each of its characters that C has not is an underscore in the name. */
-static size_t program_assembly(struct sf_ilc_piece type, const char *program)
+static size_t program_assembly(struct sf_piece type, const char *program)
 {
 	const char *end = strstr(program, ".so");
 	const size_t n = end ? (size_t)(end - program) : strlen(program);
@@ -94,7 +94,7 @@ static size_t program_assembly(struct sf_ilc_piece type, const char *program)
 }
 
 /* The bytes of the assembly's name in front of a type; 0: it is not known where that ends. */
-static size_t assembly(struct sf_ilc_piece type, const char *program)
+static size_t assembly(struct sf_piece type, const char *program)
 {
 	size_t found;
 
@@ -107,9 +107,9 @@ static size_t assembly(struct sf_ilc_piece type, const char *program)
 	return found ? found : program_assembly(type, program);
 }
 
-static void put_type(FILE *out, struct sf_ilc_piece type, const char *program, bool of_method, unsigned depth);
+static void put_type(FILE *out, struct sf_piece type, const char *program, bool of_method, unsigned depth);
 
-static void put_list(FILE *out, const struct sf_ilc_piece *arguments, size_t n, const char *program, unsigned depth)
+static void put_list(FILE *out, const struct sf_piece *arguments, size_t n, const char *program, unsigned depth)
 {
 	for (size_t i = 0; i < n; i++) {
 		fputs(i ? ", " : "<", out);
@@ -119,9 +119,9 @@ static void put_list(FILE *out, const struct sf_ilc_piece *arguments, size_t n, 
 }
 
 /* The names of a type, with dots, and its arguments behind the names that they belong to. */
-static void put_names(FILE *out, struct sf_ilc_piece names, struct sf_ilc_piece list, const char *program, unsigned depth)
+static void put_names(FILE *out, struct sf_piece names, struct sf_piece list, const char *program, unsigned depth)
 {
-	struct sf_ilc_piece arguments[SF_ILC_MAX_ARGUMENTS], machine;
+	struct sf_piece arguments[SF_ILC_MAX_ARGUMENTS], machine;
 	size_t n = sf_ilc_split(list, arguments), used = 0;
 	const char *written;
 
@@ -152,7 +152,7 @@ static void put_names(FILE *out, struct sf_ilc_piece names, struct sf_ilc_piece 
 	put_list(out, arguments + used, n - used, program, depth);
 }
 
-static size_t end_of_names(struct sf_ilc_piece type)
+static size_t end_of_names(struct sf_piece type)
 {
 	const char *found = memchr(type.at, '<', type.n);
 
@@ -160,7 +160,7 @@ static size_t end_of_names(struct sf_ilc_piece type)
 }
 
 /* "Int32,2": the elements, and the number of dimensions. */
-static void put_array(FILE *out, struct sf_ilc_piece array, const char *program, unsigned depth)
+static void put_array(FILE *out, struct sf_piece array, const char *program, unsigned depth)
 {
 	size_t comma = array.n;
 
@@ -174,7 +174,7 @@ static void put_array(FILE *out, struct sf_ilc_piece array, const char *program,
 }
 
 /* Forms that are no names: "<Pointer>" and "<ByRef>" stand behind the type that they are of. */
-static bool put_made_type(FILE *out, struct sf_ilc_piece type, const char *program, unsigned depth)
+static bool put_made_type(FILE *out, struct sf_piece type, const char *program, unsigned depth)
 {
 	const size_t names = end_of_names(type), n = type.n;
 
@@ -197,11 +197,11 @@ static bool put_made_type(FILE *out, struct sf_ilc_piece type, const char *progr
 	return true;
 }
 
-static void put_type(FILE *out, struct sf_ilc_piece type, const char *program, bool of_method, unsigned depth)
+static void put_type(FILE *out, struct sf_piece type, const char *program, bool of_method, unsigned depth)
 {
 	const size_t names = end_of_names(type);
 	size_t skipped = assembly(sf_ilc_part(type, 0, names), program);
-	struct sf_ilc_piece list = { "", 0 }, machine;
+	struct sf_piece list = { "", 0 }, machine;
 	const char *written;
 
 	if (depth > MAX_DEPTH) {
@@ -220,7 +220,7 @@ static void put_type(FILE *out, struct sf_ilc_piece type, const char *program, b
 /* Accessors of properties and events. */
 static const char *const accessors[] = { "get_", "set_", "add_", "remove_" };
 
-static bool put_accessor(FILE *out, struct sf_ilc_piece name)
+static bool put_accessor(FILE *out, struct sf_piece name)
 {
 	for (size_t i = 0; i < sizeof(accessors) / sizeof(accessors[0]); i++) {
 		const size_t n = strlen(accessors[i]);
@@ -234,7 +234,7 @@ static bool put_accessor(FILE *out, struct sf_ilc_piece name)
 }
 
 /* "_Name_b__2_0" is a lambda of Name, "_Name_g__Local_2_0" its local function. */
-static bool put_made_method(FILE *out, struct sf_ilc_piece name)
+static bool put_made_method(FILE *out, struct sf_piece name)
 {
 	size_t at = 1, last = name.n;
 
@@ -259,7 +259,7 @@ static bool put_made_method(FILE *out, struct sf_ilc_piece name)
 }
 
 /* Without the number that tells methods of one name apart. */
-static struct sf_ilc_piece without_number(struct sf_ilc_piece name)
+static struct sf_piece without_number(struct sf_piece name)
 {
 	size_t n = name.n;
 
@@ -268,10 +268,10 @@ static struct sf_ilc_piece without_number(struct sf_ilc_piece name)
 	return n > 1 && n < name.n && name.at[n - 1] == '_' ? sf_ilc_part(name, 0, n - 1) : name;
 }
 
-static void put_method(FILE *out, struct sf_ilc_piece method, const char *program)
+static void put_method(FILE *out, struct sf_piece method, const char *program)
 {
 	const size_t names = end_of_names(method);
-	struct sf_ilc_piece arguments[SF_ILC_MAX_ARGUMENTS], name = sf_ilc_part(method, 0, names);
+	struct sf_piece arguments[SF_ILC_MAX_ARGUMENTS], name = sf_ilc_part(method, 0, names);
 	size_t n = 0;
 
 	if (names + 2 <= method.n)
@@ -292,11 +292,11 @@ static void put_method(FILE *out, struct sf_ilc_piece method, const char *progra
 }
 
 struct parts {
-	struct sf_ilc_piece type, method;
+	struct sf_piece type, method;
 };
 
 /* False: it is no name of a method. */
-static bool separate(struct sf_ilc_piece name, struct parts *ret)
+static bool separate(struct sf_piece name, struct parts *ret)
 {
 	const size_t separator = sf_ilc_separator(name, 0);
 
@@ -307,7 +307,7 @@ static bool separate(struct sf_ilc_piece name, struct parts *ret)
 }
 
 /* The method that a stub of the compiler calls has the name in <Boxed>TYPE<ARGUMENTS>__<unbox>NAME, or in unbox_NAME. */
-static bool take_apart(struct sf_ilc_piece name, struct parts *ret)
+static bool take_apart(struct sf_piece name, struct parts *ret)
 {
 	const char *unboxed = memmem(name.at, name.n, "__<unbox>", 9);
 	const size_t at = unboxed ? (size_t)(unboxed - name.at) : 0;
@@ -321,9 +321,9 @@ static bool take_apart(struct sf_ilc_piece name, struct parts *ret)
 }
 
 /* A state machine is the type of one method, whose name it has. */
-static bool is_machine(struct sf_ilc_piece type)
+static bool is_machine(struct sf_piece type)
 {
-	struct sf_ilc_piece machine;
+	struct sf_piece machine;
 	size_t n;
 
 	for (size_t at = 1; at < type.n; at++) {
@@ -338,7 +338,7 @@ static bool is_machine(struct sf_ilc_piece type)
 
 void sf_ilc_put_type(FILE *out, const char *name, const char *program)
 {
-	put_type(out, (struct sf_ilc_piece){ name, strlen(name) }, program, false, 0);
+	put_type(out, sf_piece_of(name), program, false, 0);
 }
 
 char *sf_ilc_name(const char *name, const char *program)
@@ -348,7 +348,7 @@ char *sf_ilc_name(const char *name, const char *program)
 	size_t size;
 	FILE *out;
 
-	if (!take_apart((struct sf_ilc_piece){ name, strlen(name) }, &parts))
+	if (!take_apart(sf_piece_of(name), &parts))
 		return strdup(name);
 	out = open_memstream(&text, &size);
 	if (!out)

@@ -5,19 +5,19 @@
 #include <ctype.h>
 #include <string.h>
 
-bool sf_ilc_begins(struct sf_ilc_piece piece, size_t at, const char *text)
+bool sf_ilc_begins(struct sf_piece piece, size_t at, const char *text)
 {
 	const size_t n = strlen(text);
 
 	return at <= piece.n && piece.n - at >= n && memcmp(piece.at + at, text, n) == 0;
 }
 
-bool sf_ilc_is(struct sf_ilc_piece piece, const char *text)
+bool sf_ilc_is(struct sf_piece piece, const char *text)
 {
 	return piece.n == strlen(text) && sf_ilc_begins(piece, 0, text);
 }
 
-size_t sf_ilc_digits(struct sf_ilc_piece piece, size_t at)
+size_t sf_ilc_digits(struct sf_piece piece, size_t at)
 {
 	size_t n = 0;
 
@@ -27,13 +27,13 @@ size_t sf_ilc_digits(struct sf_ilc_piece piece, size_t at)
 }
 
 /* Whether a name may end at `at`. */
-bool sf_ilc_is_end(struct sf_ilc_piece piece, size_t at)
+bool sf_ilc_is_end(struct sf_piece piece, size_t at)
 {
 	return at == piece.n || strchr("_<>,", piece.at[at]);
 }
 
 /* The position behind the '>' that belongs to the '<' at `at`, or the end. */
-static size_t behind_arguments(struct sf_ilc_piece piece, size_t at)
+static size_t behind_arguments(struct sf_piece piece, size_t at)
 {
 	unsigned depth = 0;
 
@@ -65,7 +65,7 @@ static const struct made {
 };
 
 /* The length of such a name at `at`; 0: there is none. */
-size_t sf_ilc_made_at(struct sf_ilc_piece piece, size_t at, const char **written_ret)
+size_t sf_ilc_made_at(struct sf_piece piece, size_t at, const char **written_ret)
 {
 	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
 		size_t n = strlen(made[i].text), more = 0;
@@ -87,7 +87,7 @@ size_t sf_ilc_made_at(struct sf_ilc_piece piece, size_t at, const char **written
 }
 
 /* The length of a state machine's name at `at`, "__Name_d__1"; 0: there is none. */
-size_t sf_ilc_machine_at(struct sf_ilc_piece piece, size_t at, struct sf_ilc_piece *name_ret)
+size_t sf_ilc_machine_at(struct sf_piece piece, size_t at, struct sf_piece *name_ret)
 {
 	size_t end = at + 2, n;
 
@@ -106,10 +106,10 @@ size_t sf_ilc_machine_at(struct sf_ilc_piece piece, size_t at, struct sf_ilc_pie
 }
 
 /* Where the next "__" is that is in no name and in no arguments, or the end. */
-size_t sf_ilc_separator(struct sf_ilc_piece piece, size_t at)
+size_t sf_ilc_separator(struct sf_piece piece, size_t at)
 {
 	while (at < piece.n) {
-		struct sf_ilc_piece name;
+		struct sf_piece name;
 		const char *written;
 		size_t n = 0;
 
@@ -125,7 +125,7 @@ size_t sf_ilc_separator(struct sf_ilc_piece piece, size_t at)
 }
 
 /* The pieces between separators. */
-size_t sf_ilc_split(struct sf_ilc_piece piece, struct sf_ilc_piece ret[SF_ILC_MAX_ARGUMENTS])
+size_t sf_ilc_split(struct sf_piece piece, struct sf_piece ret[SF_ILC_MAX_ARGUMENTS])
 {
 	size_t n = 0, from = 0;
 

@@ -5,21 +5,21 @@
 #include <stddef.h>
 
 #include "agent/coreclr/clr_guid.h"
-#include "runtime/coreclr/text.h"
+#include "base/text.h"
 
 #define NAME_UNITS 512
 #define MAX_OUTER 16         /* types around a type */
 
-static void put_ascii(struct sf_clr_text *text, const uint16_t *units, uint32_t n, uint16_t end)
+static void put_ascii(struct sf_text *text, const uint16_t *units, uint32_t n, uint16_t end)
 {
 	for (uint32_t i = 0; i < n && i < NAME_UNITS && units[i] && units[i] != end; i++) {
 		const char letter = (char)(units[i] < 128 ? units[i] : '?');
 
-		sf_clr_put_n(text, &letter, 1);
+		sf_text_put_n(text, &letter, 1);
 	}
 }
 
-static bool put_type(struct sf_clr_metadata *metadata, uint32_t type, struct sf_clr_text *text)
+static bool put_type(struct sf_clr_metadata *metadata, uint32_t type, struct sf_text *text)
 {
 	uint16_t units[NAME_UNITS];
 	uint32_t n = 0;
@@ -32,7 +32,7 @@ static bool put_type(struct sf_clr_metadata *metadata, uint32_t type, struct sf_
 
 static bool read_type(struct sf_clr_metadata *metadata, uint32_t type, char ret[SF_CLR_METHOD_NAME])
 {
-	struct sf_clr_text text = sf_clr_text_in(ret, SF_CLR_METHOD_NAME);
+	struct sf_text text = sf_text_in(ret, SF_CLR_METHOD_NAME);
 	uint32_t types[MAX_OUTER] = { type };
 	unsigned n = 1;
 	bool fine = true;
@@ -41,14 +41,14 @@ static bool read_type(struct sf_clr_metadata *metadata, uint32_t type, char ret[
 		n++;
 	while (fine && n) {
 		fine = put_type(metadata, types[--n], &text);
-		sf_clr_put(&text, fine && n ? "." : "");
+		sf_text_put(&text, fine && n ? "." : "");
 	}
 	return fine;
 }
 
 static bool read_names(struct sf_clr_metadata *metadata, uint32_t token, struct sf_clr_method_names *ret)
 {
-	struct sf_clr_text text = sf_clr_text_in(ret->method, sizeof(ret->method));
+	struct sf_text text = sf_text_in(ret->method, sizeof(ret->method));
 	uint16_t units[NAME_UNITS];
 	uint32_t type = 0, n = 0;
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/coreclr/made_names.h"
+#include "base/csharp_names.h"
 #include "runtime/coreclr/signature.h"
 
 #define MAX_NESTED 16
@@ -56,28 +56,28 @@ static uint32_t arity_of(const char *name)
 	return n > MAX_PARAMETERS ? MAX_PARAMETERS : (uint32_t)n;
 }
 
-static void put_parameters(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static void put_parameters(struct sf_text *text, const struct sf_clr_scope *scope,
 			   bool of_method, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		sf_clr_put(text, i ? ", " : "<");
+		sf_text_put(text, i ? ", " : "<");
 		sf_clr_put_parameter(text, scope, of_method, first + i);
 	}
 	if (n)
-		sf_clr_put(text, ">");
+		sf_text_put(text, ">");
 }
 
-static void put_namespace(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+static void put_namespace(struct sf_text *text, const struct sf_clr_metadata *metadata,
 			  uint32_t type)
 {
 	const char *space =
 		sf_clr_string(metadata, SF_CLR_TYPE_DEF, type, SF_CLR_TYPE_DEF_NAMESPACE);
 
-	sf_clr_put(text, space);
-	sf_clr_put(text, *space ? "." : "");
+	sf_text_put(text, space);
+	sf_text_put(text, *space ? "." : "");
 }
 
-void sf_clr_put_type(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+void sf_clr_put_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
 		     uint32_t type, const struct sf_clr_arguments *arguments)
 {
 	const struct chain chain = chain_of(metadata, type);
@@ -91,15 +91,15 @@ void sf_clr_put_type(struct sf_clr_text *text, const struct sf_clr_metadata *met
 		if (i == chain.n - 1)
 			put_namespace(text, metadata, chain.rows[i]);
 		else
-			sf_clr_put(text, ".");
-		if (!sf_clr_put_made_type(text, name))
+			sf_text_put(text, ".");
+		if (!sf_csharp_put_type(text, sf_piece_of(name)))
 			sf_clr_put_simple_name(text, name);
 		put_parameters(text, &scope, false, seen, arity);
 		seen += arity;
 	}
 }
 
-void sf_clr_put_raw_type(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+void sf_clr_put_raw_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
 			 uint32_t type)
 {
 	const struct chain chain = chain_of(metadata, type);
@@ -108,8 +108,8 @@ void sf_clr_put_raw_type(struct sf_clr_text *text, const struct sf_clr_metadata 
 		if (i == chain.n - 1)
 			put_namespace(text, metadata, chain.rows[i]);
 		else
-			sf_clr_put(text, "+");
-		sf_clr_put(text, type_name(metadata, chain.rows[i]));
+			sf_text_put(text, "+");
+		sf_text_put(text, type_name(metadata, chain.rows[i]));
 	}
 }
 
@@ -185,7 +185,7 @@ static bool has_attribute_with(const struct sf_clr_metadata *metadata, uint32_t 
  * several the one that names the state machine in an attribute. 0: not known.
  */
 static uint32_t kickoff_of(const struct sf_clr_metadata *metadata, uint32_t type,
-			   struct sf_clr_piece name, const char *machine)
+			   struct sf_piece name, const char *machine)
 {
 	uint32_t method, end, found = 0;
 	bool is_only = true;
@@ -204,7 +204,7 @@ static uint32_t kickoff_of(const struct sf_clr_metadata *metadata, uint32_t type
 	return is_only ? found : 0;
 }
 
-static void put_signature(struct sf_clr_text *text, const struct sf_clr_scope *scope)
+static void put_signature(struct sf_text *text, const struct sf_clr_scope *scope)
 {
 	const struct sf_bytes signature = sf_clr_blob(scope->metadata, SF_CLR_METHOD_DEF,
 						      scope->method, SF_CLR_METHOD_DEF_SIGNATURE);
@@ -229,9 +229,9 @@ static uint32_t written_type(const struct sf_clr_metadata *metadata, const struc
  * around it. The state machine's type has the type parameters of that type and then those of the
  * method.
  */
-static void put_state_machine(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+static void put_state_machine(struct sf_text *text, const struct sf_clr_metadata *metadata,
 			      const struct chain *chain, const struct sf_clr_arguments *arguments,
-			      struct sf_clr_piece original)
+			      struct sf_piece original)
 {
 	const uint32_t outer = chain->rows[1];
 	const uint32_t kickoff =
@@ -240,8 +240,8 @@ static void put_state_machine(struct sf_clr_text *text, const struct sf_clr_meta
 	uint32_t n_outer = 0;
 
 	sf_clr_put_type(text, metadata, written_type(metadata, chain), arguments);
-	sf_clr_put(text, ".");
-	sf_clr_put_made_method(text, original);
+	sf_text_put(text, ".");
+	sf_csharp_put_method(text, original);
 	for (unsigned i = 1; i < chain->n; i++)
 		n_outer += arity_of(type_name(metadata, chain->rows[i]));
 	if (arguments && arguments->n_of_type >= n_outer)
@@ -249,30 +249,10 @@ static void put_state_machine(struct sf_clr_text *text, const struct sf_clr_meta
 						 n_outer, arguments->n_of_type - n_outer };
 	if (kickoff)
 		put_signature(text, &(struct sf_clr_scope){ metadata, &own, outer, kickoff });
-	sf_clr_put(text, is_async(metadata, chain->rows[0]) ? " [async]" : " [iterator]");
+	sf_text_put(text, is_async(metadata, chain->rows[0]) ? " [async]" : " [iterator]");
 }
 
-/* "Size.get" for the accessor "get_Size" of a property, and "Changed.add" of an event; behind the name of an interface, too. */
-static bool put_accessor(struct sf_clr_text *text, const char *name)
-{
-	static const char *const accessors[] = { "get_", "set_", "add_", "remove_" };
-	const char *point = strrchr(name, '.'), *own = point ? point + 1 : name;
-
-	for (size_t i = 0; i < sizeof(accessors) / sizeof(*accessors); i++) {
-		const size_t n = strlen(accessors[i]);
-
-		if (strncmp(own, accessors[i], n))
-			continue;
-		sf_clr_put_n(text, name, (size_t)(own - name));
-		sf_clr_put(text, own + n);
-		sf_clr_put(text, ".");
-		sf_clr_put_n(text, own, n - 1);
-		return true;
-	}
-	return false;
-}
-
-static void put_ordinary(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static void put_ordinary(struct sf_text *text, const struct sf_clr_scope *scope,
 			 const struct chain *chain)
 {
 	const char *name = method_name(scope->metadata, scope->method);
@@ -282,29 +262,29 @@ static void put_ordinary(struct sf_clr_text *text, const struct sf_clr_scope *sc
 	sf_clr_put_type(text, scope->metadata,
 			*name == '<' ? written_type(scope->metadata, chain) : chain->rows[0],
 			scope->arguments);
-	sf_clr_put(text, ".");
-	if (!(flags & SPECIAL_NAME) || !put_accessor(text, name))
-		sf_clr_put_made_method(text, (struct sf_clr_piece){ name, strlen(name) });
+	sf_text_put(text, ".");
+	if (!(flags & SPECIAL_NAME) || !sf_csharp_put_accessor(text, sf_piece_of(name)))
+		sf_csharp_put_method(text, sf_piece_of(name));
 	put_signature(text, scope);
 }
 
 bool sf_clr_method_name(const struct sf_clr_metadata *metadata, uint32_t method,
 			const struct sf_clr_arguments *arguments, struct sf_clr_method_name *ret)
 {
-	struct sf_clr_text written = sf_clr_text_in(ret->written, sizeof(ret->written));
-	struct sf_clr_text raw = sf_clr_text_in(ret->raw, sizeof(ret->raw));
+	struct sf_text written = sf_text_in(ret->written, sizeof(ret->written));
+	struct sf_text raw = sf_text_in(ret->raw, sizeof(ret->raw));
 	const uint32_t type = sf_clr_owner(metadata, method);
 	const struct chain chain = chain_of(metadata, type);
 	const char *name = method_name(metadata, method);
-	struct sf_clr_piece original;
+	struct sf_piece original;
 
 	if (!type)
 		return false;
 	sf_clr_put_raw_type(&raw, metadata, type);
-	sf_clr_put(&raw, ".");
-	sf_clr_put(&raw, name);
+	sf_text_put(&raw, ".");
+	sf_text_put(&raw, name);
 	if (chain.n > 1 && !strcmp(name, "MoveNext") &&
-	    sf_clr_is_state_machine(type_name(metadata, type), &original))
+	    sf_csharp_is_state_machine(sf_piece_of(type_name(metadata, type)), &original))
 		put_state_machine(&written, metadata, &chain, arguments, original);
 	else
 		put_ordinary(&written, &(struct sf_clr_scope){ metadata, arguments, type, method },

@@ -8,8 +8,8 @@
 #ifndef SF_RUNTIME_CORECLR_NAMES_H
 #define SF_RUNTIME_CORECLR_NAMES_H
 
+#include "base/text.h"
 #include "runtime/coreclr/metadata.h"
-#include "runtime/coreclr/text.h"
 
 #define SF_CLR_NAME_SIZE 1024
 
@@ -21,11 +21,11 @@ struct sf_clr_arguments {
 };
 
 /* The name of a TypeDef row, with its namespace and the types around it. */
-void sf_clr_put_type(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+void sf_clr_put_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
 		     uint32_t type, const struct sf_clr_arguments *arguments);
 
 /* The same, as the assembly has it: "Demo.Outer`1+Inner". */
-void sf_clr_put_raw_type(struct sf_clr_text *text, const struct sf_clr_metadata *metadata,
+void sf_clr_put_raw_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
 			 uint32_t type);
 
 struct sf_clr_method_name {

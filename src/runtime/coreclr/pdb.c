@@ -85,16 +85,16 @@ void sf_clr_pdb_document(const struct sf_clr_metadata *pdb, uint32_t document, c
 			 size_t size)
 {
 	struct sf_bytes parts = sf_clr_blob(pdb, SF_CLR_DOCUMENT, document, SF_CLR_DOCUMENT_NAME);
-	struct sf_clr_text text = sf_clr_text_in(ret, size);
+	struct sf_text text = sf_text_in(ret, size);
 	const char separator = (char)sf_bytes_u8(&parts);
 
 	for (unsigned i = 0; i < MAX_PARTS && sf_bytes_left(&parts); i++) {
 		const struct sf_bytes part = sf_clr_blob_at(pdb, sf_clr_compressed(&parts));
 
 		if (i && separator)
-			sf_clr_put_n(&text, &separator, 1);
+			sf_text_put_n(&text, &separator, 1);
 		if (part.at)
-			sf_clr_put_n(&text, (const char *)part.at, sf_bytes_left(&part));
+			sf_text_put_n(&text, (const char *)part.at, sf_bytes_left(&part));
 	}
 	for (char *zero = ret; zero < text.at; zero++) {
 		if (!*zero)

@@ -6,9 +6,9 @@
 #ifndef SF_RUNTIME_CORECLR_PDB_H
 #define SF_RUNTIME_CORECLR_PDB_H
 
+#include "base/text.h"
 #include "runtime/coreclr/image.h"
 #include "runtime/coreclr/metadata.h"
-#include "runtime/coreclr/text.h"
 
 /* Whether the PDB is the one that the assembly names. */
 bool sf_clr_pdb_is(const struct sf_clr_metadata *pdb, const struct sf_clr_pdb_name *name);

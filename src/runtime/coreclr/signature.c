@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "runtime/coreclr/made_names.h"
+#include "base/csharp_names.h"
 
 #define MAX_DEPTH 16 /* types in types */
 #define MAX_LIST 256 /* arguments, dimensions */
@@ -38,12 +38,12 @@ static const char *const simple_types[] = {
 	[0x19] = "nuint",  [0x1c] = "object",
 };
 
-static bool put_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_type(struct sf_text *text, const struct sf_clr_scope *scope,
 		     struct sf_bytes *in, unsigned depth);
 
-void sf_clr_put_simple_name(struct sf_clr_text *text, const char *name)
+void sf_clr_put_simple_name(struct sf_text *text, const char *name)
 {
-	sf_clr_put_n(text, name, strcspn(name, "`"));
+	sf_text_put_n(text, name, strcspn(name, "`"));
 }
 
 /* Types that have a keyword in C#, but no code in signatures where they are named as a class. */
@@ -52,7 +52,7 @@ static const char *keyword_of(const char *name)
 	return strcmp(name, "Decimal") ? name : "decimal";
 }
 
-static bool put_named_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_named_type(struct sf_text *text, const struct sf_clr_scope *scope,
 			   struct sf_bytes *in)
 {
 	uint32_t row;
@@ -61,7 +61,7 @@ static bool put_named_type(struct sf_clr_text *text, const struct sf_clr_scope *
 							 : (unsigned)SF_CLR_TYPE_DEF_NAME;
 
 	if (table == SF_CLR_TYPE_SPEC)
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 	else
 		sf_clr_put_simple_name(
 			text, keyword_of(sf_clr_string(scope->metadata, table, row, column)));
@@ -83,7 +83,7 @@ static const char *parameter_name(const struct sf_clr_metadata *metadata, uint32
 	return sf_clr_string(metadata, SF_CLR_GENERIC_PARAM, row, SF_CLR_GENERIC_PARAM_NAME);
 }
 
-void sf_clr_put_parameter(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+void sf_clr_put_parameter(struct sf_text *text, const struct sf_clr_scope *scope,
 			  bool of_method, uint32_t number)
 {
 	const struct sf_clr_arguments *known = scope->arguments;
@@ -92,37 +92,37 @@ void sf_clr_put_parameter(struct sf_clr_text *text, const struct sf_clr_scope *s
 	char numbered[16];
 
 	if (number < n) {
-		sf_clr_put(text, of_method ? known->of_method[number] : known->of_type[number]);
+		sf_text_put(text, of_method ? known->of_method[number] : known->of_type[number]);
 		return;
 	}
 	/* TypeOrMethodDef: the lowest bit is the table. */
 	name = parameter_name(scope->metadata,
 			      of_method ? scope->method << 1 | 1 : scope->type << 1, number);
 	if (*name) {
-		sf_clr_put_made_method(text, (struct sf_clr_piece){ name, strlen(name) });
+		sf_csharp_put_method(text, sf_piece_of(name));
 		return;
 	}
 	snprintf(numbered, sizeof(numbered), "%s%u", of_method ? "!!" : "!", number & 0xffff);
-	sf_clr_put(text, numbered);
+	sf_text_put(text, numbered);
 }
 
 /* Types with commas between them; false: one has a mistake. */
-static bool put_types(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_types(struct sf_text *text, const struct sf_clr_scope *scope,
 		      struct sf_bytes *in, uint32_t n, unsigned depth)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		if (i)
-			sf_clr_put(text, ", ");
+			sf_text_put(text, ", ");
 		if (!put_type(text, scope, in, depth))
 			return false;
 	}
 	return true;
 }
 
-static bool put_generic(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_generic(struct sf_text *text, const struct sf_clr_scope *scope,
 			struct sf_bytes *in, unsigned depth)
 {
-	struct sf_clr_text before = *text;
+	struct sf_text before = *text;
 	bool nullable, good;
 	uint32_t n;
 
@@ -136,14 +136,14 @@ static bool put_generic(struct sf_clr_text *text, const struct sf_clr_scope *sco
 	if (nullable)
 		*text = before;
 	else
-		sf_clr_put(text, "<");
+		sf_text_put(text, "<");
 	good = put_types(text, scope, in, n, depth);
-	sf_clr_put(text, nullable ? "?" : ">");
+	sf_text_put(text, nullable ? "?" : ">");
 	return good;
 }
 
 /* A multi-dimensional array: element type, rank, and bounds, which are passed over. */
-static bool put_array(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_array(struct sf_text *text, const struct sf_clr_scope *scope,
 		      struct sf_bytes *in, unsigned depth)
 {
 	uint32_t rank;
@@ -157,47 +157,47 @@ static bool put_array(struct sf_clr_text *text, const struct sf_clr_scope *scope
 		for (uint32_t i = 0; i < n && i < MAX_LIST; i++)
 			sf_clr_compressed(in);
 	}
-	sf_clr_put(text, "[");
+	sf_text_put(text, "[");
 	for (uint32_t i = 1; i < rank && i < MAX_LIST; i++)
-		sf_clr_put(text, ",");
-	sf_clr_put(text, "]");
+		sf_text_put(text, ",");
+	sf_text_put(text, "]");
 	return !in->bad;
 }
 
 /* A pointer to a function: "delegate*<int, void>", whose last type is the result. */
-static bool put_function(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_function(struct sf_text *text, const struct sf_clr_scope *scope,
 			 struct sf_bytes *in, unsigned depth)
 {
 	const uint8_t convention = sf_bytes_u8(in);
 	char result[128];
-	struct sf_clr_text result_text = sf_clr_text_in(result, sizeof(result));
+	struct sf_text result_text = sf_text_in(result, sizeof(result));
 	uint32_t n;
 
 	if (convention & GENERIC)
 		sf_clr_compressed(in);
 	n = sf_clr_compressed(in);
-	sf_clr_put(text, "delegate*<");
+	sf_text_put(text, "delegate*<");
 	if (n > MAX_LIST || !put_type(&result_text, scope, in, depth) ||
 	    !put_types(text, scope, in, n, depth))
 		return false;
-	sf_clr_put(text, n ? ", " : "");
-	sf_clr_put(text, result);
-	sf_clr_put(text, ">");
+	sf_text_put(text, n ? ", " : "");
+	sf_text_put(text, result);
+	sf_text_put(text, ">");
 	return true;
 }
 
 /* A type that begins with another one and adds something behind it or before it. */
-static bool put_wrapped(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_wrapped(struct sf_text *text, const struct sf_clr_scope *scope,
 			struct sf_bytes *in, unsigned depth, const char *before, const char *behind)
 {
-	sf_clr_put(text, before);
+	sf_text_put(text, before);
 	if (!put_type(text, scope, in, depth))
 		return false;
-	sf_clr_put(text, behind);
+	sf_text_put(text, behind);
 	return true;
 }
 
-static bool put_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_type(struct sf_text *text, const struct sf_clr_scope *scope,
 		     struct sf_bytes *in, unsigned depth)
 {
 	const uint8_t code = sf_bytes_u8(in);
@@ -205,7 +205,7 @@ static bool put_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
 	if (in->bad || depth == 0)
 		return false;
 	if (code < sizeof(simple_types) / sizeof(*simple_types) && simple_types[code]) {
-		sf_clr_put(text, simple_types[code]);
+		sf_text_put(text, simple_types[code]);
 		return true;
 	}
 	switch (code) {
@@ -237,7 +237,7 @@ static bool put_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
 		return put_function(text, scope, in, depth - 1);
 	case INTERNAL: /* an address in the runtime */
 		sf_bytes_take(in, 8);
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 		return !in->bad;
 	default:
 		return false;
@@ -246,17 +246,17 @@ static bool put_type(struct sf_clr_text *text, const struct sf_clr_scope *scope,
 
 /* The arguments with commas between them. Those that the compiler added to reach the variables of
  * the method around are left out. */
-static bool put_list(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+static bool put_list(struct sf_text *text, const struct sf_clr_scope *scope,
 		     struct sf_bytes *in, uint32_t n)
 {
 	static const char added[] = "ref <>c__";
 	bool is_first = true;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct sf_clr_text before = *text;
+		const struct sf_text before = *text;
 		const char *start;
 
-		sf_clr_put(text, is_first ? "" : ", ");
+		sf_text_put(text, is_first ? "" : ", ");
 		start = text->at;
 		if (!put_type(text, scope, in, MAX_DEPTH))
 			return false;
@@ -270,12 +270,12 @@ static bool put_list(struct sf_clr_text *text, const struct sf_clr_scope *scope,
 	return true;
 }
 
-bool sf_clr_put_arguments(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+bool sf_clr_put_arguments(struct sf_text *text, const struct sf_clr_scope *scope,
 			  struct sf_bytes signature)
 {
 	char all[SF_CLR_NAME_SIZE], unseen[1];
-	struct sf_clr_text arguments = sf_clr_text_in(all, sizeof(all)),
-			   nothing = sf_clr_text_in(unseen, sizeof(unseen));
+	struct sf_text arguments = sf_text_in(all, sizeof(all)),
+			   nothing = sf_text_in(unseen, sizeof(unseen));
 	uint32_t n;
 
 	if (sf_bytes_u8(&signature) & GENERIC)
@@ -284,8 +284,8 @@ bool sf_clr_put_arguments(struct sf_clr_text *text, const struct sf_clr_scope *s
 	if (n > MAX_LIST || !put_type(&nothing, scope, &signature, MAX_DEPTH) ||
 	    !put_list(&arguments, scope, &signature, n))
 		return false;
-	sf_clr_put(text, "(");
-	sf_clr_put(text, all);
-	sf_clr_put(text, ")");
+	sf_text_put(text, "(");
+	sf_text_put(text, all);
+	sf_text_put(text, ")");
 	return true;
 }

@@ -16,16 +16,16 @@ struct sf_clr_scope {
 
 /* Adds the arguments of a method's signature, in brackets. False: the signature has a mistake, and
  * nothing was added. */
-bool sf_clr_put_arguments(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+bool sf_clr_put_arguments(struct sf_text *text, const struct sf_clr_scope *scope,
 			  struct sf_bytes signature);
 
 /* Adds the name of a parameter of the scope's type or method, or of the argument that is known for
  * it. */
-void sf_clr_put_parameter(struct sf_clr_text *text, const struct sf_clr_scope *scope,
+void sf_clr_put_parameter(struct sf_text *text, const struct sf_clr_scope *scope,
 			  bool of_method, uint32_t number);
 
 /* Adds a type's simple name, without the number of its parameters that the assembly has behind a
  * "`". */
-void sf_clr_put_simple_name(struct sf_clr_text *text, const char *name);
+void sf_clr_put_simple_name(struct sf_text *text, const char *name);
 
 #endif

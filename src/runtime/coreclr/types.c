@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/csharp_names.h"
+
 #define IS_TYPE_DESC UINT64_C(2)
 #define MAX_DEPTH 6u                 /* of generic arguments in generic arguments */
 #define MAX_ARGUMENTS 16u
@@ -36,7 +38,7 @@ struct argument_names {
 };
 
 static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsigned depth,
-		     struct sf_clr_text *text);
+		     struct sf_text *text);
 
 static bool get(const struct sf_clr_naming *naming, enum sf_clr_field field, uint64_t base, uint64_t *ret)
 {
@@ -56,7 +58,7 @@ static void name_handles(const struct sf_clr_naming *naming, uint64_t handles, u
 
 	ret->n = 0;
 	for (uint32_t i = 0; i < n && i < MAX_ARGUMENTS; i++) {
-		struct sf_clr_text text = sf_clr_text_in(ret->names[i], NAME_SIZE);
+		struct sf_text text = sf_text_in(ret->names[i], NAME_SIZE);
 
 		if (!sf_read_u64(naming->memory, handles + 8 * i, &handle))
 			return;
@@ -137,7 +139,7 @@ uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uin
 }
 
 static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, unsigned depth,
-		      struct sf_clr_text *text)
+		      struct sf_text *text)
 {
 	const struct sf_clr_layout *layout = &naming->description->layout;
 	uint64_t element = 0, class;
@@ -148,24 +150,11 @@ static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32
 	if (!(flags & IS_VECTOR) && sf_clr_has(layout, SF_CLR_CLASS_RANK) &&
 	    get(naming, SF_CLR_TABLE_CANON, table, &class) && !(class & 1))
 		sf_read(naming->memory, &rank, class + layout->fields[SF_CLR_CLASS_RANK], 1);
-	sf_clr_put(text, "[");
+	sf_text_put(text, "[");
 	for (unsigned i = 1; i < rank && i < MAX_RANK; i++)
-		sf_clr_put(text, ",");
-	sf_clr_put(text, "]");
+		sf_text_put(text, ",");
+	sf_text_put(text, "]");
 }
-
-/* C#'s words for types of System. To add one: a line. */
-static const struct {
-	const char *name, *word;
-} keywords[] = {
-	{ "Boolean", "bool" }, { "Byte", "byte" }, { "Char", "char" }, { "Decimal", "decimal" },
-	{ "Double", "double" }, { "Int16", "short" }, { "Int32", "int" }, { "Int64", "long" },
-	{ "IntPtr", "nint" }, { "Object", "object" }, { "SByte", "sbyte" }, { "Single", "float" },
-	{ "String", "string" }, { "UInt16", "ushort" }, { "UInt32", "uint" }, { "UInt64", "ulong" },
-	{ "UIntPtr", "nuint" }, { "Void", "void" },
-	/* Stands for all classes where they share code. */
-	{ "__Canon", "__Canon" },
-};
 
 /* The keyword for a type without arguments; NULL: it has none. */
 static const char *keyword(const struct sf_clr_metadata *metadata, uint32_t type)
@@ -174,15 +163,11 @@ static const char *keyword(const struct sf_clr_metadata *metadata, uint32_t type
 
 	if (strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, type, SF_CLR_TYPE_DEF_NAMESPACE), "System") != 0)
 		return NULL;
-	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++) {
-		if (strcmp(name, keywords[i].name) == 0)
-			return keywords[i].word;
-	}
-	return NULL;
+	return sf_csharp_keyword(sf_piece_of(name));
 }
 
 static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsigned depth,
-		      struct sf_clr_text *text)
+		      struct sf_text *text)
 {
 	struct argument_names names;
 	struct sf_clr_arguments arguments = { .of_type = names.pointers };
@@ -193,7 +178,7 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 	if (!get_u32(naming, SF_CLR_TABLE_FLAGS, table, &flags) ||
 	    !read_row(naming, table, &row) ||
 	    !get(naming, SF_CLR_TABLE_MODULE, table, &address)) {
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 		return;
 	}
 	if ((flags & CATEGORY) == CATEGORY_ARRAY) {
@@ -204,14 +189,14 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 	arguments.n_of_type = names.n;
 	module = sf_clr_modules_find(naming->modules, naming->description, naming->memory, address);
 	if (!module)
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 	else if (keyword(&module->metadata, row))
-		sf_clr_put(text, keyword(&module->metadata, row));
+		sf_text_put(text, keyword(&module->metadata, row));
 	else
 		sf_clr_put_type(text, &module->metadata, row, &arguments);
 }
 
-static void put_variable(const struct sf_clr_naming *naming, uint64_t type, struct sf_clr_text *text)
+static void put_variable(const struct sf_clr_naming *naming, uint64_t type, struct sf_text *text)
 {
 	const struct sf_clr_module *module;
 	uint64_t address;
@@ -220,12 +205,12 @@ static void put_variable(const struct sf_clr_naming *naming, uint64_t type, stru
 	module = get(naming, SF_CLR_VARIABLE_MODULE, type, &address) &&
 		 get_u32(naming, SF_CLR_VARIABLE_TOKEN, type, &token) ?
 		sf_clr_modules_find(naming->modules, naming->description, naming->memory, address) : NULL;
-	sf_clr_put(text, module ? sf_clr_string(&module->metadata, SF_CLR_GENERIC_PARAM, token & 0xffffff,
+	sf_text_put(text, module ? sf_clr_string(&module->metadata, SF_CLR_GENERIC_PARAM, token & 0xffffff,
 						SF_CLR_GENERIC_PARAM_NAME) : "?");
 }
 
 static void put_desc(const struct sf_clr_naming *naming, uint64_t type, unsigned depth,
-		     struct sf_clr_text *text)
+		     struct sf_text *text)
 {
 	uint64_t of = 0;
 	uint32_t kind = 0;
@@ -235,28 +220,28 @@ static void put_desc(const struct sf_clr_naming *naming, uint64_t type, unsigned
 	case KIND_POINTER:
 	case KIND_REFERENCE:
 		get(naming, SF_CLR_TYPE_OF, type, &of);
-		sf_clr_put(text, (kind & 0xff) == KIND_REFERENCE ? "ref " : "");
+		sf_text_put(text, (kind & 0xff) == KIND_REFERENCE ? "ref " : "");
 		put_type(naming, of, depth + 1, text);
-		sf_clr_put(text, (kind & 0xff) == KIND_POINTER ? "*" : "");
+		sf_text_put(text, (kind & 0xff) == KIND_POINTER ? "*" : "");
 		break;
 	case KIND_TYPE_VARIABLE:
 	case KIND_METHOD_VARIABLE:
 		put_variable(naming, type, text);
 		break;
 	case KIND_FUNCTION:
-		sf_clr_put(text, "delegate*");
+		sf_text_put(text, "delegate*");
 		break;
 	default:
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 		break;
 	}
 }
 
 static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsigned depth,
-		     struct sf_clr_text *text)
+		     struct sf_text *text)
 {
 	if (!handle || depth > MAX_DEPTH)
-		sf_clr_put(text, "?");
+		sf_text_put(text, "?");
 	else if (handle & IS_TYPE_DESC)
 		put_desc(naming, handle & ~IS_TYPE_DESC, depth, text);
 	else
@@ -265,7 +250,7 @@ static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsign
 
 void sf_clr_name_type(const struct sf_clr_naming *naming, uint64_t table, char *ret, size_t size)
 {
-	struct sf_clr_text text = sf_clr_text_in(ret, size);
+	struct sf_text text = sf_text_in(ret, size);
 
 	put_type(naming, table, 0, &text);
 }
