@@ -188,7 +188,7 @@ static bool read_letter(char letter, struct sf_bytes *data, struct sf_cie *cie)
 	case 'P': /* personality routine: an encoding, and a pointer so encoded */
 		return skip_pointer(&cie->pointers, data, sf_bytes_u8(data));
 	case 'L': /* encoding of the FDEs' language-specific data */
-		sf_bytes_u8(data);
+		cie->data_encoding = sf_bytes_u8(data);
 		return true;
 	case 'S': /* a signal frame */
 		cie->signal = true;
@@ -274,9 +274,23 @@ static bool decode_cie(struct sf_bytes bytes, struct sf_cie *cie)
 	return !bytes.bad && sf_bytes_left(&bytes) <= MAX_INITIAL;
 }
 
+/* The augmentation data of an FDE begins with the address of the language's data; that is 0 where it is stored as 0. */
+static bool skip_augmentation(const struct sf_cie *cie, struct sf_bytes *bytes, uint64_t *lsda_ret)
+{
+	const uint64_t size = sf_bytes_uleb(bytes);
+	const uint8_t *at = sf_bytes_take(bytes, size);
+	struct sf_bytes data = sf_bytes_of(at, at ? size : 0), stored = data;
+	uint64_t value;
+
+	*lsda_ret = 0;
+	if (cie->data_encoding != DW_EH_PE_omit && read_value(&cie->pointers, &stored, cie->data_encoding & FORMAT_MASK, &value) && value)
+		sf_pointer_read(&cie->pointers, &data, cie->data_encoding, lsda_ret);
+	return at;
+}
+
 /* The range of an FDE; leaves the cursor at its instructions. */
 static bool read_range(const struct sf_cie *cie, struct sf_bytes *bytes, uint64_t *start,
-		       uint64_t *end)
+		       uint64_t *end, uint64_t *lsda)
 {
 	uint64_t size;
 
@@ -284,8 +298,9 @@ static bool read_range(const struct sf_cie *cie, struct sf_bytes *bytes, uint64_
 	if (!sf_pointer_read(&cie->pointers, bytes, cie->encoding, start) ||
 	    !read_value(&cie->pointers, bytes, cie->encoding, &size))
 		return false;
-	if (cie->has_augmentation_data)
-		sf_bytes_take(bytes, sf_bytes_uleb(bytes));
+	*lsda = 0;
+	if (cie->has_augmentation_data && !skip_augmentation(cie, bytes, lsda))
+		return false;
 	return !bytes->bad && !__builtin_add_overflow(*start, size, end);
 }
 
@@ -294,7 +309,7 @@ bool sf_cie_read(const struct sf_cfi *cfi, uint64_t offset, struct sf_cie *ret)
 	struct entry entry;
 
 	*ret = (struct sf_cie){
-		.encoding = DW_EH_PE_absptr,
+		.encoding = DW_EH_PE_absptr, .data_encoding = DW_EH_PE_omit,
 		.pointers = {
 			.start = cfi->bytes, .address = cfi->address,
 			.text = cfi->text, .data = cfi->data, .address_size = 8,
@@ -325,12 +340,12 @@ bool sf_cfi_next(const struct sf_cfi *cfi, struct sf_cfi_cursor *cursor)
 bool sf_fde_read(const struct sf_cfi_cursor *cursor, const struct sf_cie *cie, struct sf_fde *ret)
 {
 	struct sf_bytes bytes = cursor->bytes;
-	uint64_t start, end;
+	uint64_t start, end, lsda;
 
-	if (!read_range(cie, &bytes, &start, &end))
+	if (!read_range(cie, &bytes, &start, &end, &lsda))
 		return false;
 	*ret = (struct sf_fde){
-		.cie = cursor->cie, .start = start, .end = end, .program = bytes,
+		.cie = cursor->cie, .start = start, .end = end, .lsda = lsda, .program = bytes,
 	};
 	return true;
 }

@@ -54,6 +54,7 @@ struct sf_cie {
 	int64_t  data_align;
 	uint64_t return_column;   /* DWARF number of the return address */
 	uint8_t  encoding;        /* DW_EH_PE_* of addresses in the FDE */
+	uint8_t  data_encoding;   /* DW_EH_PE_* of the address of the language's data; DW_EH_PE_omit: there is none */
 	uint8_t  segment_size;    /* of a segment selector in front of addresses; usually 0 */
 	bool     has_augmentation_data;
 	bool     signal;          /* its functions are signal frames */
@@ -65,6 +66,7 @@ struct sf_cie {
 struct sf_fde {
 	uint64_t cie;             /* offset of its CIE in the section */
 	uint64_t start, end;      /* unrelocated addresses; may be equal */
+	uint64_t lsda;            /* address of the language's data for it (exceptions); 0: none, or not in the file */
 	struct sf_bytes program;  /* its instructions */
 };
 
