@@ -161,6 +161,34 @@ static bool name_by_start(struct sf_location_names *texts, uint64_t start, struc
 	return ret->function != NULL;
 }
 
+static bool need_methods(struct sf_address_names *names, struct sf_elf *image)
+{
+	if (!names->has_methods)
+		names->has_methods = sf_ilc_methods_read(image, &names->methods);
+	return names->has_methods;
+}
+
+/* Code by ILC has names in the program itself. Others are named by their start. */
+static bool name_function(struct sf_address_names *names, struct sf_elf *image, struct sf_location_names *texts, uint64_t start,
+			  struct sf_location *ret)
+{
+	const struct sf_ilc_method *method;
+	char buffer[MAX_NAME];
+	struct sf_text text;
+
+	if (!texts->by_ilc)
+		return name_by_start(texts, start, ret);
+	if (!need_methods(names, image))
+		return false;
+	method = sf_ilc_methods_find(&names->methods, start);
+	if (!method)
+		return name_by_start(texts, start, ret);
+	text = sf_text_in(buffer, sizeof(buffer));
+	sf_ilc_put_method(&text, &names->methods.metadata, method);
+	ret->function = ret->linkage = sf_location_names_add(texts, buffer);
+	return ret->function != NULL;
+}
+
 static bool find_start(struct sf_address_names *names, const struct sf_elf *image, uint64_t address, uint64_t *ret)
 {
 	const struct sf_known_code known = {
@@ -197,7 +225,7 @@ bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *so
 	else if (!find_start(names, &sources->image, address, &start))
 		return false;
 	if (start && (!symbol || start > symbol->start))
-		return name_by_start(texts, start, ret);
+		return name_function(names, &sources->image, texts, start, ret);
 	if (!start && symbol && names->stripped && sf_code_ends_before(&sources->image, symbol->start, address))
 		return true;
 	return !symbol || name_by_symbol(texts, symbol->name, ret);
@@ -209,5 +237,6 @@ void sf_address_names_deinit(struct sf_address_names *names)
 	sf_vec_deinit(&names->stubs);
 	sf_vec_deinit(&names->functions);
 	sf_code_starts_deinit(&names->starts);
+	sf_ilc_methods_deinit(&names->methods);
 	sf_elf_close(&names->packed);
 }

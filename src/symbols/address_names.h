@@ -12,6 +12,7 @@
 
 #include "base/intern.h"
 #include "symbols/code_starts.h"
+#include "symbols/ilc_methods.h"
 #include "symbols/sources.h"
 #include "symbols/symbols.h"
 
@@ -38,9 +39,10 @@ struct sf_address_names {
 	struct sf_elf packed;                /* .gnu_debugdata, or not open */
 	struct sf_ranges symbols, stubs, functions;
 	struct sf_code_starts starts;
+	struct sf_ilc_methods methods;       /* of code by ILC */
 	const uint64_t *asked;               /* all addresses that will be looked up */
 	size_t n_asked;
-	bool has_symbols, has_functions;
+	bool has_symbols, has_functions, has_methods;
 	bool stripped;                        /* symbols are those that other modules may use, at most */
 	bool by_wanted;                       /* the last name depends on these, too; cleared by the caller */
 };

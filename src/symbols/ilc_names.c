@@ -26,7 +26,7 @@ static const struct {
 	{ "Int16", "short", NULL }, { "UInt32", "uint", NULL }, { "Int32", "int", NULL }, { "UInt64", "ulong", NULL },
 	{ "Int64", "long", NULL }, { "Char", "char", NULL }, { "Double", "double", NULL }, { "Single", "float", NULL },
 	{ "IntPtr", "nint", NULL }, { "UIntPtr", "nuint", NULL }, { "Object", "object", NULL }, { "String", "string", NULL },
-	{ "System___Canon", "__Canon", "__Canon" },
+	{ "S_P_CoreLib_System_Decimal", "decimal", "Decimal" }, { "System___Canon", "__Canon", "__Canon" },
 };
 
 /* `of_method`: it is the type of a method, which has its full name. */

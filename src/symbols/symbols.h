@@ -8,8 +8,9 @@
  *   2. DWARF in its separate debug file: by build id under /usr/lib/debug/.build-id, by .gnu_debuglink
  *      beside the file, in .debug and under /usr/lib/debug; also .gnu_debugaltlink
  *   3. ELF .symtab, the one in .gnu_debugdata, .dynsym
+ *   4. of programs by .NET's NativeAOT: the tables that they have for their runtime (symbols/ilc_methods.h)
  *
- * A stub that calls another module is named after the called function (memcpy@plt). If no symbol names a function, its
+ * A stub that calls another module is named after the called function (memcpy@plt). If nothing names a function, its
  * call frame information still contains its start, or calls and jumps show it (symbols/code_starts.h). Its name is then
  * this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
  *

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of .NET as they are published (tests/programs/dotnet/Hello.cs and Work.cs): in a single file, with PDBs beside it or in the
-assembly, with the class library in one precompiled image, compiled to native code; and the
+assembly, with the class library in one precompiled image, compiled to native code, with its debug data and without; and the
 comparison with the runtime's own debugging library. Publishing needs packages from NuGet: without them these tests are skipped."""
 import glob
 import os
@@ -153,6 +153,31 @@ def test_native_aot(stillframe, tmp_path, engine):
     check_chain([(stack, weight) for stack, weight in stacks if "Demo.Work.Leaf(int)" in stack])
     thrown = [stack for stack, _ in stacks if "RhpThrowHwEx" in stack]
     assert thrown and all("Demo.Work.Faults()" in stack[:stack.index("RhpThrowHwEx")] for stack in thrown), thrown
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", [10, 9, 8])
+def test_native_aot_without_debug_data(stillframe, tmp_path, version):
+    """The program alone, as it is deployed: methods have their names, and a recording keeps them when the program is gone."""
+    program = publish(tmp_path, "<PublishAot>true</PublishAot>", "Work", version=version)
+    os.remove(str(program) + ".dbg")
+    target = Target([program, "busy"], nice=True)
+    try:
+        threads = [[frame["function"] for frame in thread["frames"]] for thread in stillframe.dump(target.pid)["threads"]]
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "1.5s", "-F", "797")
+        done.ok()
+    finally:
+        target.end()
+    os.remove(program)
+    # Before .NET 10 its threads have no names that the system shows.
+    demo = [[function for function in frames if function.startswith("Demo.")] for frames in threads]
+    for name in set(PARKED) - {"nested"}:   # whose methods call the next one by a jump
+        functions, _ = PARKED[name]
+        assert [found for found in demo if found[:len(functions)] == functions], (name, demo)
+    functions = {function for frames in threads for function in frames}
+    assert {"Demo.Work.Main.lambda#0()", "Demo.Work.Numbers()", "System.Threading.Thread.Sleep(int)"} <= functions, functions
+    assert not [function for function in functions if function.startswith("Demo.") and re.search("[^A-Za-z0-9_.#<>(), \\[\\]]", function)], functions
+    check_chain(stacks_of(stillframe, tmp_path / "r.sfr"))
 
 
 @pytest.mark.long

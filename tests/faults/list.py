@@ -30,6 +30,18 @@ FAULTS = [
     ("frozen/coreclr/frames.c", "!present || !is_caller", "!is_caller", "test_clr_walk"),
     ("frozen/coreclr/step.c", "still->flags & SF_STILL_COPY && leads_on", "leads_on", "test_clr_walk"),
     ("frozen/coreclr/step.c", "\t*pc_ret = regs.pc;\n\treturn is_return_address(cursor, regs.pc);", "\t*pc_ret = regs.pc;\n\treturn true;", "test_clr_walk"),
+    # Names of stripped programs by NativeAOT.
+    ("symbols/ilc_module.c", "{ 16, 25 }", "{ 16, 24 }", "test_ilc_methods"),
+    ("symbols/ilc_module.c", "= (uint64_t)relocation.r_addend;", "|= 0;", "test_ilc_methods"),
+    ("symbols/ilc_methods.c", "method->arguments = what & NEW_GENERIC_SIGNATURE ? sf_ilc_number(bytes) : 0;",
+     "if (what & NEW_GENERIC_SIGNATURE)\n\t\t\tmethod->arguments = sf_ilc_number(bytes);", "test_ilc_methods"),
+    ("symbols/ilc_methods.c", "if (what & NEW_OWNER)\n\t\tmethod->owner =", "if (what & NEW_OWNER && method->owner.offset)\n\t\tsf_bytes_u32(bytes);\n\telse if (what & NEW_OWNER)\n\t\tmethod->owner =", "test_ilc_methods"),
+    ("symbols/ilc_methods.c", "return found ? found->method : start;", "return found ? start : start;", "test_ilc_methods"),
+    ("symbols/ilc_methods.c", "\t*good_ret &= !sf_bytes_left(&bytes);\n", "", "test_ilc_methods"),
+    ("symbols/ilc_methods.c", "!bytes.bad && sf_ilc_is_code(&methods->module, method.start);", "!bytes.bad;", "test_ilc_methods"),
+    ("symbols/ilc_invoke_map.c", " || (low + 1 < n && links[low + 1].key == key && by_key(&links[low], &links[low + 1]))", "", "test_ilc_methods"),
+    ("symbols/ilc_method_names.c", "if (is_added(writer, type))", "if (false && is_added(writer, type))", "test_ilc_methods"),
+    ("symbols/ilc_method_names.c", "is_closure(name) && named->n > 1", "false && is_closure(name)", "test_ilc_methods"),
     # The signal engine.
     ("frozen/signal/event_meter.c", "\tif (atomic_load_explicit(&meter->each, memory_order_relaxed) <= 1)\n\t\treturn true;\n", "", "test_event_meter"),
     ("frozen/signal/event_meter.c", "return counted + 1 + (each > 1 ? draw(meter) % (2 * each - 1) : 0);", "return counted + each + 0 * draw(meter);", "test_event_meter"),
