@@ -26,6 +26,7 @@ static sem_t may_walk, reached;
 static uint64_t needed;              /* bytes of stack, by the walks */
 static unsigned n_whole, n_kept_cut; /* samples */
 static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
+static uint64_t cpu_kept_ns;
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
 			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
@@ -38,6 +39,7 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 	n_whole += !cut;
 	n_kept_cut += cut && last;
 	ticks_kept += !cut || last ? weight->ticks : 0;
+	cpu_kept_ns += !cut || last ? weight->cpu_ns : 0;
 	return (struct sf_verdict){ .end = cut ? SF_END_COPY : SF_END_ROOT, .stack_used = needed };
 }
 
@@ -70,6 +72,7 @@ static int open_relay(void **state)
 	(void)state;
 
 	n_whole = n_kept_cut = ticks_kept = 0;
+	cpu_kept_ns = 0;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
@@ -90,16 +93,21 @@ static int close_relay(void **state)
 }
 
 /* A still as long as is wanted now, of a stack that is longer. */
-static void send_still(void)
+static void send_still_in(enum sf_state state)
 {
 	const uint32_t want = atomic_load(&thread->needs.size);
-	const struct sf_weight weight = { .ticks = 1 };
+	const struct sf_weight weight = { .ticks = 1, .cpu_ns = state == SF_STATE_RUNNING };
 	struct sf_stack_copy *copy = sf_relay_reserve(relay, want);
 
 	assert_non_null(copy);
 	*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
-				    .stack_size = want, .stack_more = 1 };
+				    .stack_size = want, .stack_more = 1, .state = (uint8_t)state };
 	sf_relay_send(relay, thread, &weight, 1);
+}
+
+static void send_still(void)
+{
+	send_still_in(SF_STATE_RUNNING);
 }
 
 static void let_walk(unsigned n)
@@ -125,6 +133,24 @@ static void copies_taken_too_early_are_no_tries(void **state)
 	assert_int_equal(n_whole, 1);
 	assert_int_equal(n_kept_cut, 0);
 	assert_int_equal(ticks_kept, 21);
+}
+
+/* Not to one that waits for a CPU, or sleeps. */
+static void cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu(void **state)
+{
+	(void)state;
+	needed = 3 * SHORT;
+	send_still();
+	let_walk(1);
+	send_still_in(SF_STATE_RUNNABLE);
+	send_still_in(SF_STATE_BLOCKED);
+	let_walk(2);
+	assert_int_equal(n_whole, 2);
+	assert_int_equal(cpu_kept_ns, 0);
+	send_still();
+	let_walk(1);
+	assert_int_equal(cpu_kept_ns, 2);
+	assert_int_equal(ticks_kept, 4);
 }
 
 static void what_is_never_enough_is_kept_in_the_end(void **state)
@@ -165,6 +191,7 @@ int main(void)
 						close_relay),
 		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
 						close_relay),
+		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};
 

@@ -13,14 +13,13 @@
 #define MAX_CARRIED 4
 #define TOO_SHORT_SCORE 16   /* of a copy that is not enough; one that is takes 1 off */
 
-static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
+static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, struct sf_carried *carried, enum sf_loss cause)
 {
-	struct sf_weight weight = thread->carried.weight;
+	const struct sf_weight weight = carried->weight;
 
 	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns && !weight.amount)
 		return true;
-	thread->carried.n = 0;
-	thread->carried.weight = (struct sf_weight){ 0 };
+	*carried = (struct sf_carried){ 0 };
 	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
 }
 
@@ -39,7 +38,8 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct sf_rela
 	case SF_RELAY_THREAD:
 		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
 	case SF_RELAY_THREAD_END:
-		return give_up_carried(relay, event->thread, event->cause) &&
+		return give_up_carried(relay, event->thread, &event->thread->carried[0], event->cause) &&
+		       give_up_carried(relay, event->thread, &event->thread->carried[1], event->cause) &&
 		       sink->thread_end(sink->arg, event->serial, event->time_ns, event->cpu_ns, err);
 	case SF_RELAY_AGAIN:
 		return sink->again(sink->arg, event->serial, event->time_ns, &event->weight, err);
@@ -67,16 +67,10 @@ static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
 }
 
 /* The time of a copy that was cut goes to the next one. */
-static void carry(struct sf_thread *thread, const struct sf_weight *weight, bool outdated)
+static void carry(struct sf_carried *carried, const struct sf_weight *weight, bool outdated)
 {
-	thread->carried.weight = *weight;
-	thread->carried.n += !outdated;
-}
-
-static void end_carried(struct sf_thread *thread)
-{
-	thread->carried.weight = (struct sf_weight){ 0 };
-	thread->carried.n = 0;
+	carried->weight = *weight;
+	carried->n += !outdated;
 }
 
 /*
@@ -117,7 +111,7 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 
 /*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
- * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
+ * MAX_CARRIED times. CPU time goes to a sample on a CPU: one asleep says nothing of it. Where the walks are behind, some copies were taken before the first walk found its copy too short.
  * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
  * says that there is no longer one is the last try.
  */
@@ -127,14 +121,15 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
 	const uint32_t size = record->copy.stack_size;
 	const bool outdated = size < want;
+	struct sf_carried *carried = &thread->carried[record->copy.state == SF_STATE_RUNNING];
 	struct sf_weight weight = record->weight;
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
 	bool cut, last;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
-	last = record->copy.longest || (!outdated && (thread->carried.n >= MAX_CARRIED || want >= SF_COPY_MAX));
-	add_weight(&weight, &thread->carried.weight);
+	last = record->copy.longest || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
+	add_weight(&weight, &carried->weight);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
@@ -143,9 +138,9 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 				  : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (cut && !last)
-		carry(thread, &weight, outdated);
+		carry(carried, &weight, outdated);
 	else
-		end_carried(thread);
+		*carried = (struct sf_carried){ 0 };
 	atomic_store_explicit(&thread->needs.again, (cut && !last) || finds_lead(record, &copied, verdict.end),
 			      memory_order_relaxed);
 	note_missing_registers(thread, &copied.still, verdict.end);

@@ -168,7 +168,7 @@ struct sf_thread {
 	struct sf_copy_needs needs;
 	uint64_t copies_end;     /* where the kernel's copies of its stack end, and its stack; 0: not known */
 	bool     copy_was_full;  /* the last copy had no more room */
-	struct sf_carried carried; /* the walking thread's */
+	struct sf_carried carried[2]; /* [1]: of samples on a CPU. The walking thread's */
 };
 
 /* NULL when it is gone already, or memory ran out, or files (errno EMFILE). */
