@@ -256,13 +256,29 @@ static void print_waits(const struct sf_report *report, const struct sf_output *
 	print_more(output, waits->n, n);
 }
 
+/* Labels are sorted by their time. */
+static size_t count_with_time(const struct sf_shares *labels)
+{
+	size_t n = 0;
+
+	while (n < labels->n && labels->items[n].ns)
+		n++;
+	return n;
+}
+
 /* By the clock that was chosen: a label says on whose behalf, not what the thread did. */
 static void print_labels(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_shares *labels = &report->aggregate->labels;
 	const struct sf_profile *profile = report->profile;
-	size_t n = sf_report_rows(report, labels->n, TEXT_ROWS);
-	char name[1024];
+	const size_t n_with_time = count_with_time(labels), n = sf_report_rows(report, n_with_time, TEXT_ROWS);
+	char name[1024], count[32];
+	static const char *const without[] = {
+		[SF_CLOCK_CPU] = "without time by this clock: --clock wall",
+		[SF_CLOCK_WALL] = "without time",
+		[SF_CLOCK_OFFCPU] = "without time by this clock: --clock wall",
+		[SF_CLOCK_EVENT] = "without events",
+	};
 
 	if (profile->n_labels == 0 && report->only < 0)
 		return;
@@ -278,7 +294,10 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 		print_share(report, output, row->ns, report->aggregate->total_ns, row->samples,
 			    label ? name : "(no label)", "");
 	}
-	print_more(output, labels->n, n);
+	print_more(output, n_with_time, n);
+	if (n_with_time < labels->n)
+		sf_print_in(output, SF_DIM, "  and %s %s\n", sf_format_count(count, labels->n - n_with_time),
+			    without[report->aggregate->clock]);
 }
 
 static void print_counted(const struct sf_output *output, uint64_t part, uint64_t whole,

@@ -186,6 +186,10 @@ static void labels_and_notes_are_there(void **state)
 	assert_has(text, "    70.0   700.0 ms          4  (no label)\n");
 	assert_has(text, "\nnote: pid 100: there is a blind spot\n");
 	free(text);
+	text = REPORT(SF_EXIT_OK, "--by", "label", "--clock", "offcpu", sample_path);
+	assert_has(text, "(no label)\n  and 1 without time by this clock: --clock wall\n");
+	assert_has_not(text, "trace=4bf9");
+	free(text);
 	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", sample_path);
 	assert_has(text, "1 = 1 in 1 samples + 0 lost\n");
 	assert_has(text, "300.0 ms seen, not counted by the kernel\n");
