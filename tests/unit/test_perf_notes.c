@@ -70,7 +70,7 @@ static void each_thing_is_said(void **state)
 	perf.sleeps.n_wanted_ever = 1000;
 	perf.sleeps.n_sent_ever = 400;
 	assert_string_equal(notes(),
-		"7 records found no room in the rings, and the kernel paused a clock 0 times: the times are right, with fewer samples\n"
+		"7 records found no room in the rings: the times are right, with fewer samples\n"
 		"90 % of the samples were used: more would take over 2 % of this machine's CPUs (each sample stands for more time; --max-cost allows more)\n"
 		"the names of 5 processes that began were not kept until their first samples, since there were too many\n"
 		"wakings of threads were not recorded, and sleeps contain a wait for a CPU: no right to read it\n"
@@ -81,6 +81,20 @@ static void each_thing_is_said(void **state)
 		"for 1.5 s sleeps were not recorded, since threads switched so often that it would have cost too much: "
 		"sleeping threads were looked at (--max-cost allows more)\n"
 		"40 % of the sleeps have samples, which stand for the others, too: more would cost too much (--max-cost allows more)\n");
+}
+
+/* Only what there was. */
+static void pauses_and_records_are_told_each(void **state)
+{
+	(void)state;
+	perf.n_throttled = 2;
+	assert_string_equal(notes(), "the kernel paused a clock 2 times: the times are right, with fewer samples\n");
+	perf.n_lost = 7;
+	assert_string_equal(notes(), "7 records found no room in the rings, and the kernel paused a clock 2 times: the times are right, with fewer samples\n");
+	perf.counting.on = true;
+	strcpy(perf.counting.event.name, "page-faults");
+	assert_string_equal(notes(), "7 records found no room in the rings, and the kernel paused the event 2 times: these events are lost "
+		"(a lower --rate loses fewer, and so does page-faults/N)\n");
 }
 
 static void sleeps_that_are_not_told(void **state)
@@ -122,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_is_said_of_nothing, set_up),
 		cmocka_unit_test_setup(each_thing_is_said, set_up),
+		cmocka_unit_test_setup(pauses_and_records_are_told_each, set_up),
 		cmocka_unit_test_setup(sleeps_that_are_not_told, set_up),
 		cmocka_unit_test_setup(what_the_user_may_not, set_up),
 		cmocka_unit_test_setup(sleepers_without_their_registers, set_up),

@@ -3,6 +3,7 @@
 #include "capture/perf/perf.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NOTED_PART 10                /* what was passed over or lost of many is said if it was one of so many, or more */
 
@@ -10,20 +11,36 @@
 typedef bool note_fn(const struct sf_perf *perf, char *ret);
 #define NOTE_SIZE 800
 
-static bool lost_events(const struct sf_perf *perf, char *ret)
+/* The records that are missing, and how often the kernel paused `what`: only what there was. False: neither. */
+static bool say_missing(const struct sf_perf *perf, const char *what, char *ret)
 {
-	snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings, and the kernel paused the event %llu times: these events are lost "
-		 "(a lower --rate loses fewer, and so does %s/N)", (unsigned long long)perf->n_lost, (unsigned long long)perf->n_throttled, perf->counting.event.name);
-	return perf->n_lost || perf->n_throttled;
+	const unsigned long long lost = perf->n_lost, paused = perf->n_throttled;
+	int n = 0;
+
+	if (lost)
+		n = snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings%s", lost, paused ? ", and " : "");
+	if (paused)
+		snprintf(ret + n, NOTE_SIZE - (size_t)n, "the kernel paused %s %llu times", what, paused);
+	return lost || paused;
+}
+
+static void append(char *ret, const char *text)
+{
+	snprintf(ret + strlen(ret), NOTE_SIZE - strlen(ret), "%s", text);
 }
 
 static bool lost_records(const struct sf_perf *perf, char *ret)
 {
-	if (perf->counting.on)
-		return lost_events(perf, ret);
-	snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings, and the kernel paused a clock %llu times: the times are right, with fewer samples",
-		 (unsigned long long)perf->n_lost, (unsigned long long)perf->n_throttled);
-	return perf->n_lost || perf->n_throttled;
+	if (!say_missing(perf, perf->counting.on ? "the event" : "a clock", ret))
+		return false;
+	if (!perf->counting.on) {
+		append(ret, ": the times are right, with fewer samples");
+		return true;
+	}
+	append(ret, ": these events are lost (a lower --rate loses fewer, and so does ");
+	append(ret, perf->counting.event.name);
+	append(ret, "/N)");
+	return true;
 }
 
 static bool over_budget(const struct sf_perf *perf, char *ret)
