@@ -25,12 +25,17 @@ def test_a_filter(stillframe, target):
 
 
 def test_a_missing_capability(stillframe, target):
-    """Root without it, and root with it in a user namespace that is not the process's."""
+    """Root without it, and root with it in a user namespace that is not the process's. Of several it may be left out, if another may stay."""
     need_root()
     need("setpriv", "unshare", "sleep")
+    without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
     owned = target(["setpriv", "--reuid=65534", "--clear-groups", "sleep", "60"], wait_ready=False).falls_asleep()
-    done = stillframe("dump", "-p", owned.pid, prefix=["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]).fails(1)
+    done = stillframe("dump", "-p", owned.pid, prefix=without).fails(1)
     assert "root, but without CAP_SYS_PTRACE" in done.err, done
+    own = target([*without, "sleep", "60"], wait_ready=False).falls_asleep()
+    for pids in [own.pid, owned.pid], [owned.pid, own.pid]:
+        done = stillframe("record", "-e", "ptrace", "-d", "100ms", "-p", *pids, prefix=without).fails(1)
+        assert ("Or leave it out of -p." in done.err) == (pids[0] == own.pid), done
     done = stillframe("dump", "-p", owned.pid, prefix=["unshare", "--user", "--map-root-user"])
     if done.status:  # the kernel may let the namespace's owner
         assert "without CAP_SYS_PTRACE" not in done.err and "user namespace" in done.err, done

@@ -78,7 +78,7 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 		return engine->check(SF_ALL_PROCESSES, err);
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (!engine->check(sf_capture_pid(options, i), err))
-			return false;
+			return i ? sf_fail_hint(err, "Or leave it out of -p.") : false; /* those before it may be watched */
 	}
 	return true;
 }
