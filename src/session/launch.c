@@ -158,6 +158,16 @@ static bool send_go(const struct sf_launched *launched, const struct sf_child_ne
 	return write(launched->go_fd, &message, size) == (ssize_t)size;
 }
 
+/* Of a command that execvp() does not find. A path needs no advice, unless something is there. */
+static bool advise(const char *name, struct sf_error *err)
+{
+	if (!strchr(name, '/'))
+		return sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name);
+	if (access(name, F_OK) == 0)
+		return sf_fail_hint(err, "The file is there. The interpreter in its first line, or its dynamic loader, is not.");
+	return false;
+}
+
 bool sf_launch_go(struct sf_launched *launched, const char *name, const struct sf_child_needs *needs,
 		  struct sf_error *err)
 {
@@ -179,9 +189,7 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const struct s
 			       name);
 	launched->exec_error = error;
 	sf_fail(err, SF_E_INPUT, "cannot start '%s': %s", name, sf_os_error(error));
-	return error == ENOENT
-		       ? sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name)
-		       : false;
+	return error == ENOENT ? advise(name, err) : false;
 }
 
 void sf_launch_cancel(struct sf_launched *launched)

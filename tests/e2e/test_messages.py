@@ -135,6 +135,12 @@ def test_no_such_command(stillframe, tmp_path):
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/no/such/program", "x")
     done.fails(done.status)
     assert done.status == 127 and "/no/such/program" in done.err, done
+    assert "PATH" not in done.err, done
+    assert "PATH" in stillframe("record", "--", "no-such-program").fails(127).err
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    assert "The file is there." in stillframe("record", "--", script).fails(127).err
     assert not (tmp_path / "r.sfr").exists() or (tmp_path / "r.sfr").stat().st_size == 0 or \
         Recording(tmp_path / "r.sfr").ticks == 0
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/etc/passwd")
