@@ -24,6 +24,7 @@ static struct sf_thread thread;
 static struct sf_task_run run;
 static uint64_t clock_ns;
 static bool has_ended, waker_has_ended;
+static uint32_t longest_cut;
 
 /* The samples and events that were sent, as text. */
 static char told[2000];
@@ -41,6 +42,7 @@ struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, ui
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight);
 void __wrap_sf_relay_woken(struct sf_relay *relay, const struct sf_thread *of, int32_t waker, const char *name);
+uint32_t __wrap_sf_relay_only_cut(const struct sf_relay *relay);
 uint64_t __wrap_sf_now_ns(void);
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
@@ -109,6 +111,12 @@ void __wrap_sf_relay_woken(struct sf_relay *relay, const struct sf_thread *of, i
 	snprintf(told + strlen(told), sizeof(told) - strlen(told), "by %d %s; ", waker, name);
 }
 
+uint32_t __wrap_sf_relay_only_cut(const struct sf_relay *relay)
+{
+	(void)relay;
+	return longest_cut;
+}
+
 uint64_t __wrap_sf_now_ns(void)
 {
 	return clock_ns;
@@ -140,6 +148,7 @@ static int set_up(void **state)
 	run = (struct sf_task_run){ 0 };
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .needs.size = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
 	has_ended = waker_has_ended = false;
+	longest_cut = 0;
 	told[0] = 0;
 	return 0;
 }
@@ -315,13 +324,12 @@ static void test_a_copy_that_is_too_short(void **state)
 	(void)state;
 	leaves(0, 5, false);
 	batch(10, 5, 0);
-	thread.needs.only_cut = true;
+	thread.needs.only_cut = 256;
 	clock_ns = 20 * MS;
 	sf_perf_sleeps_begin(&perf.sleeps);
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
 	assert_string_equal(told, "sample 10 5; again 20 10; ");
 	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
-	assert_int_equal(perf.sleeps.stack_wanted, 4 * perf.sleeps.switches.stack_bytes);
 	thread.sampled = true;
 	sf_perf_sleeps_looked(&perf, &thread);
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 22 * MS)); /* by looks from now on */
@@ -330,6 +338,46 @@ static void test_a_copy_that_is_too_short(void **state)
 	comes(0, 39);
 	batch(40, 1, 1);
 	assert_string_equal(told, "sample 10 5; again 20 10; again 38 18; by -1 ; ");
+}
+
+/* Of records that are not the thread's. */
+static void batch_of_others(double ms)
+{
+	waking(WAKEUP, ms, 99, 0);
+	batch(ms, 0, 0);
+}
+
+/* At the end of the batch in which it is known, whichever thread sleeps next, and once for each size. */
+static void test_copies_grow_as_soon_as_one_is_too_short(void **state)
+{
+	(void)state;
+	batch_of_others(10);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+	longest_cut = 256;
+	batch_of_others(20);
+	assert_int_equal(perf.sleeps.stack_wanted, 4 * 256);
+	perf.sleeps.stack_wanted = 0; /* but these could not be opened */
+	batch_of_others(30);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+	perf.sleeps.switches.stack_bytes = 4 * 256;
+	batch_of_others(40);
+	assert_int_equal(perf.sleeps.stack_wanted, 0); /* a copy of the earlier size */
+	longest_cut = 4 * 256;
+	batch_of_others(50);
+	assert_int_equal(perf.sleeps.stack_wanted, 16 * 256);
+}
+
+/* What a shorter copy lacked is no reason to look at a thread. */
+static void test_a_shorter_copy_says_nothing_of_the_longest(void **state)
+{
+	(void)state;
+	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
+	thread.needs.only_cut = SF_PERF_MAX_STACK / 4;
+	leaves(0, 2, false);
+	batch(4, 2, 0);
+	assert_string_equal(told, "sample 4 2; ");
+	assert_true(thread.sleeps.are_recorded);
+	assert_int_equal(thread.needs.only_cut, 0);
 }
 
 /* One that is short as yet is kept, with its stack, which is not in the ring any more. */
@@ -388,8 +436,7 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	assert_false(thread.sleeps.are_recorded);
 	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 10 * MS));
-	thread.needs.only_cut = true;
-	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
+	thread.needs.only_cut = SF_PERF_MAX_STACK;
 	leaves(0, 12, false);
 	batch(20, 5, 0);
 	assert_false(thread.sleeps.are_recorded);
@@ -581,6 +628,8 @@ int main(void)
 		TEST(test_short_ones_together),
 		TEST(test_over_several_batches),
 		TEST(test_a_copy_that_is_too_short),
+		TEST(test_copies_grow_as_soon_as_one_is_too_short),
+		TEST(test_a_shorter_copy_says_nothing_of_the_longest),
 		TEST(test_kept_for_the_next_batch),
 		TEST(test_without_wakings),
 		TEST(test_what_is_not_told_is_looked_at),

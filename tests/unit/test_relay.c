@@ -153,6 +153,29 @@ static void cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu(void **state)
 	assert_int_equal(ticks_kept, 4);
 }
 
+/* The only copy of a sleep is kept, and says how long it was. */
+static void the_only_copy_says_that_it_was_too_short(void **state)
+{
+	static const uint32_t sizes[] = { 2 * SHORT, SHORT };
+
+	(void)state;
+	needed = 3 * SHORT;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sf_weight weight = { .ticks = 1 };
+		struct sf_stack_copy *copy = sf_relay_reserve(relay, sizes[i]);
+
+		assert_non_null(copy);
+		*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
+					    .stack_size = sizes[i], .stack_more = 1, .is_only = true };
+		assert_int_equal(sf_relay_only_cut(relay), i ? 2 * SHORT : 0);
+		sf_relay_send(relay, thread, &weight, 1);
+		let_walk(1);
+		assert_int_equal(atomic_load(&thread->needs.only_cut), sizes[i]);
+	}
+	assert_int_equal(n_kept_cut, 2);
+	assert_int_equal(sf_relay_only_cut(relay), 2 * SHORT);
+}
+
 static void what_is_never_enough_is_kept_in_the_end(void **state)
 {
 	unsigned sent = 0;
@@ -189,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(copies_taken_too_early_are_no_tries, open_relay,
 						close_relay),
+		cmocka_unit_test_setup_teardown(the_only_copy_says_that_it_was_too_short, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
 						close_relay),
 		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),

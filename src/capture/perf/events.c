@@ -354,12 +354,17 @@ bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const
 	return true;
 }
 
+void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes)
+{
+	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
+		events->stack_bytes = larger(events->stack_bytes);
+}
+
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	const uint32_t before = events->stack_bytes;
 
-	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
-		events->stack_bytes = larger(events->stack_bytes);
+	sf_perf_events_make_room(events, bytes);
 	if (events->stack_bytes == before)
 		return true;
 	if (!renew(events, pids, n, err)) {

@@ -23,6 +23,12 @@
 
 #define SF_PERF_MAX_CPUS 1024
 
+/* Whether a copy of a stack is as long as the kernel makes them: sizes are doubled up to the limit. */
+static inline bool sf_perf_stack_is_longest(uint32_t bytes)
+{
+	return bytes > SF_PERF_MAX_STACK / 2;
+}
+
 struct sf_perf_events {
 	enum sf_perf_kind kind;
 	uint64_t period_ns;    /* of a clock, on average; 0: none */
@@ -69,6 +75,9 @@ uint64_t sf_perf_events_begin(struct sf_perf_events *events);
 void sf_perf_events_end(struct sf_perf_events *events);
 /* Whether a ring is half full: then the kernel wakes the thread that polls it. */
 bool sf_perf_events_are_half_full(const struct sf_perf_events *events);
+
+/* Copies of at least `bytes`, as far as the kernel takes them, by events that are opened from now on. */
+void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);

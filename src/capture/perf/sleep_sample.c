@@ -80,11 +80,10 @@ static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_
 	*sum_ns += length_ns;
 }
 
-void sf_perf_sleep_learn_size(struct sf_perf *perf, struct sf_thread *thread)
+void sf_perf_sleep_forget_cut(struct sf_thread *thread)
 {
-	if (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK &&
-	    atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed))
-		perf->sleeps.stack_wanted = 4 * perf->sleeps.switches.stack_bytes;
+	if (!sf_perf_stack_is_longest(atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed)))
+		atomic_store_explicit(&thread->needs.only_cut, 0, memory_order_relaxed);
 }
 
 /*
@@ -153,7 +152,7 @@ static enum sent send(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 	thread->sleeps.short_ns -= short_ns;
 	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	sf_perf_send_sleep(perf, thread, &record, &wait, end_ns, &weight);
-	sf_perf_sleep_learn_size(perf, thread);
+	sf_perf_sleep_forget_cut(thread);
 	return SENT;
 }
 

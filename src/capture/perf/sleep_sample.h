@@ -30,7 +30,7 @@ void sf_perf_sleep_extend(struct sf_perf *perf, struct sf_thread *thread, uint64
 /* Forgets the sleep, and frees the copy of its record. */
 void sf_perf_sleep_forget(struct sf_thread *thread);
 
-/* Where a walk has found the thread's copy too short, later copies are longer, up to the kernel's limit. */
-void sf_perf_sleep_learn_size(struct sf_perf *perf, struct sf_thread *thread);
+/* What a walk has found of a shorter copy than the kernel's longest says nothing of later ones. */
+void sf_perf_sleep_forget_cut(struct sf_thread *thread);
 
 #endif

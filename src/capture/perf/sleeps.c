@@ -33,10 +33,9 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
  * Of a thread with a deep stack, or with several, the kernel's copies are not enough. It is also held for its samples,
  * and each hold is a sleep.
  */
-static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *thread)
+static bool is_copied_whole(const struct sf_thread *thread)
 {
-	return (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK ||
-		!atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed)) &&
+	return !sf_perf_stack_is_longest(atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed)) &&
 	       !sf_thread_needs_longer_copies(thread);
 }
 
@@ -50,7 +49,7 @@ static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct s
 
 	if (sleep->start_ns)
 		return;
-	thread->sleeps.are_recorded = record->is_preempted || (is_copied_whole(perf, thread) && sleep->batch == perf->sleeps.n_batch &&
+	thread->sleeps.are_recorded = record->is_preempted || (is_copied_whole(thread) && sleep->batch == perf->sleeps.n_batch &&
 						   sf_vec_push(&perf->sleeps.begun, thread));
 	if (record->is_preempted || !thread->sleeps.are_recorded) {
 		sf_perf_sleep_forget(thread);
@@ -212,6 +211,21 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 	sleeps->kept.n = n_left;
 }
 
+/*
+ * Where a walk has found a copy of the present size too short, later ones are longer, up to the kernel's limit. Events
+ * with longer copies that cannot be opened are not tried again.
+ */
+static void learn_size(struct sf_perf *perf)
+{
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	const uint32_t bytes = sleeps->switches.stack_bytes;
+
+	if (sleeps->too_short == bytes || sf_perf_stack_is_longest(bytes) || sf_relay_only_cut(perf->base.relay) < bytes)
+		return;
+	sleeps->too_short = bytes;
+	sleeps->stack_wanted = 4 * bytes;
+}
+
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -233,6 +247,7 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 			keep(sleeps, thread);
 	}
 	sleeps->begun.n = 0;
+	learn_size(perf);
 	sf_perf_events_end(&sleeps->switches);
 	if (sleeps->has_wakings)
 		sf_perf_events_end(&sleeps->wakings);
@@ -260,11 +275,11 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 /* --- looks --- */
 
 /* The sleep goes on, and the kernel's copy of its stack was too short: a look can read all of it. */
-static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
+static bool look_instead(struct sf_thread *thread)
 {
 	if (!atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed))
 		return false;
-	sf_perf_sleep_learn_size(perf, thread);
+	sf_perf_sleep_forget_cut(thread);
 	sf_perf_sleeps_forget_thread(thread);
 	return true;
 }
@@ -278,7 +293,7 @@ bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_
 	if (!thread->sleep.has_sample || thread->sleep.woken_ns)
 		return true;
 	sf_perf_sleep_extend(perf, thread, perf->sleeps.began_ns, now_ns);
-	return !look_instead(perf, thread);
+	return !look_instead(thread);
 }
 
 /* The time before that is in the look's sample, also where its records are not read yet. */

@@ -70,6 +70,7 @@ struct sf_perf_sleeps {
 	uint64_t n_wanted_ever, n_sent_ever;
 	int64_t  credit_ns;         /* CPU time that their walks may take */
 	uint32_t stack_wanted;      /* bytes that the copies should have had; 0: they had them */
+	uint32_t too_short;         /* the size of copies that was last found too short; 0: none was */
 	uint64_t paused_until_ns;   /* 0: the events count */
 	int64_t  debt_ns;           /* of time in which the copies would have cost too much ... */
 	int64_t  wakings_debt_ns;   /* ... and the records of wakings */

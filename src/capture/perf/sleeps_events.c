@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/options.h"
+#include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
 #include "capture/perf/sleep_sample.h"
 #include "os/clock.h"
@@ -75,6 +76,15 @@ void sf_perf_sleeps_open(struct sf_perf *perf)
 		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
 }
 
+/* Threads go deeper than where they sleep now: where a stack is too deep for the copies, these have room for twice as much. */
+static void make_room(struct sf_perf_events *switches, const int32_t *pids, size_t n)
+{
+	const uint32_t depth = sf_perf_depth(pids, n);
+
+	if (depth > switches->stack_bytes)
+		sf_perf_events_make_room(switches, 2 * depth);
+}
+
 void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
 {
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -82,6 +92,8 @@ void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
 
 	if (!sleeps->on)
 		return;
+	if (!perf->base.options.child)
+		make_room(&sleeps->switches, pids, n);
 	if (!sf_perf_events_attach(&sleeps->switches, pids, n, &err)) {
 		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
 		sf_perf_events_close(&sleeps->switches);

@@ -71,6 +71,11 @@ bool sf_relay_failed(const struct sf_relay *relay)
 	return atomic_load_explicit(&relay->failed, memory_order_acquire);
 }
 
+uint32_t sf_relay_only_cut(const struct sf_relay *relay)
+{
+	return atomic_load_explicit(&relay->only_cut, memory_order_relaxed);
+}
+
 /* The holding thread's side. */
 
 void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg)

@@ -58,6 +58,12 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 		   uint64_t hold_ns);
 
 /*
+ * Bytes of the longest copy so far that is the only one of its sleep or event, and was too short to be walked. 0: there
+ * is none.
+ */
+uint32_t sf_relay_only_cut(const struct sf_relay *relay);
+
+/*
  * The holding thread rests until `until_ns`: there will hardly be a record to walk before. A record that is written all
  * the same is walked a little later.
  */

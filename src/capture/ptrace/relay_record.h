@@ -27,6 +27,7 @@ struct sf_relay {
 	struct sf_memory *memory;        /* the walker's */
 	struct sf_relay_still *still;    /* the reservation under way, */
 	size_t reserved;                 /* and its size */
+	_Atomic uint32_t only_cut;       /* sf_relay_only_cut */
 	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
 	_Atomic uint32_t calls;          /* of the walking thread, which sleeps while this is what it was */
 	_Atomic bool done;               /* the holding thread writes no more */

@@ -156,6 +156,7 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint32_t size = record->copy.stack_size;
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
 
@@ -163,11 +164,14 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns,
 				     true, &relay->error);
 	atomic_store_explicit(&thread->needs.size,
-			      verdict.end == SF_END_COPY ? sf_copy_more(want, record->copy.stack_size)
+			      verdict.end == SF_END_COPY ? sf_copy_more(want, size)
 							 : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
-	if (verdict.end == SF_END_COPY)
-		atomic_store_explicit(&thread->needs.only_cut, true, memory_order_relaxed);
+	if (verdict.end == SF_END_COPY) {
+		atomic_store_explicit(&thread->needs.only_cut, size, memory_order_relaxed);
+		if (size > atomic_load_explicit(&relay->only_cut, memory_order_relaxed))
+			atomic_store_explicit(&relay->only_cut, size, memory_order_relaxed);
+	}
 	return !verdict.failed;
 }
 
