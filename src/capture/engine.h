@@ -63,6 +63,7 @@ struct sf_capture_options {
 	const char *clock;         /* cpu, wall, both: what the rates above were made from; NULL: both */
 	const char *program;       /* of the child: what it is about to run, as execvp() takes it; or NULL */
 	const struct sf_setting *settings; /* a list, or NULL: nothing was given */
+	const char *runtime;       /* only processes with the runtime of this word (SF_INSIDE_WORDS); NULL: all */
 };
 
 /* How many processes were chosen: with `all` none by itself. */
@@ -150,6 +151,12 @@ struct sf_engine {
 	 * and what would help.
 	 */
 	bool (*check)(int32_t pid, struct sf_error *err);
+
+	/*
+	 * Whether this process has the runtime of a word (options.runtime). NULL in the place of the function: the engine
+	 * takes no such word.
+	 */
+	bool (*has_runtime)(int32_t pid, const char *word, struct sf_error *err);
 
 	/*
 	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works; then

@@ -14,10 +14,12 @@ enum { CLOCK_DEFAULT, CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
 
 static const char *const clocks[] = { "auto", "cpu", "wall", "both", NULL };
 #define X(name) #name,
-static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
+#define WORD(word) word,
+static const char *const engine_names[] = { "auto", SF_ENGINES(X) SF_INSIDE_WORDS(WORD) NULL };
+#undef WORD
 #undef X
 #define X(name) ", " #name
-static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) " (default auto)";
+static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) "; " SF_INSIDE_HELP " (default auto)";
 #undef X
 
 #define AT(field) offsetof(struct sf_record_given, field)
@@ -103,8 +105,16 @@ static bool check_regex(const char *text, struct sf_error *err)
 	return true;
 }
 
+/* The word of a runtime in the place of an engine's name; NULL: it is none. */
+static const char *runtime_of(const struct sf_record_given *given)
+{
+	return given->engine && !sf_engine_by_name(engine_names[given->engine]) ? engine_names[given->engine] : NULL;
+}
+
 const struct sf_engine *sf_record_engine(const struct sf_record_given *given)
 {
+	if (runtime_of(given))
+		return sf_engine_of_runtimes();
 	return given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
 }
 
@@ -202,6 +212,7 @@ bool sf_record_take(struct sf_record_given *given, int n_words, struct sf_error 
 	if (given->filters.n)
 		capture->filter = &given->filter;
 	capture->all |= capture->cgroup != NULL;
+	capture->runtime = runtime_of(given);
 	capture->prompt = given->session.awaiters;
 	apply_clock(given);
 	return true;

@@ -55,6 +55,13 @@ enum sf_runtime_slot {
 #define SF_EXACT_PAGE_HINT SF_HOTSPOT_EXACT_PAGE_HINT
 
 /*
+ * The words for --engine by which a user asks for a recording from inside of one runtime, and of nothing else; X(word).
+ * The runtime's driver has the same word (runtime.h). SF_INSIDE_HELP has a text for each.
+ */
+#define SF_INSIDE_WORDS(X) X(SF_CORECLR_INSIDE)
+#define SF_INSIDE_HELP SF_CORECLR_INSIDE_HELP
+
+/*
  * The options for walks by a runtime's own function for stacks, of `record` and of the agent: one for each runtime that
  * has such a function. X(NAME, option, the word for our walk, the word for the runtime's, help of `record`, help of the
  * agent, why the runtime's needs --walk=handler, the word for walks by what hooks have noted, the word for these and

@@ -167,6 +167,13 @@ struct sf_runtime_driver {
 	bool (*is_in)(int32_t pid);
 	bool (*is_loadable)(int32_t pid, struct sf_error *err);
 	bool (*load)(int32_t pid, const char *library, const char *options, struct sf_error *err);
+
+	/*
+	 * The word for --engine by which a user asks for a recording from inside of this runtime only
+	 * (frozen/runtime_list.h), and the runtime in words. It can load the agent, also at its start by SF_LAUNCH_LOADS.
+	 * NULL: there is no such word.
+	 */
+	const char *inside, *inside_text;
 };
 
 #endif

@@ -329,6 +329,15 @@ void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 	}
 }
 
+const struct sf_runtime_driver *sf_runtimes_inside(const char *word)
+{
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		if (drivers[i]->inside && strcmp(drivers[i]->inside, word) == 0)
+			return drivers[i];
+	}
+	return NULL;
+}
+
 const struct sf_runtime_driver *sf_runtimes_loader(int32_t pid)
 {
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {

@@ -86,6 +86,9 @@ uint32_t sf_runtimes_awaiters(struct sf_runtimes *runtimes, const struct sf_stil
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 			 const struct sf_runtime_findings *findings);
 
+/* The driver whose recording from inside has this word (runtime.h); NULL: none. */
+const struct sf_runtime_driver *sf_runtimes_inside(const char *word);
+
 /* The driver that can load the agent into this process; NULL: none. */
 const struct sf_runtime_driver *sf_runtimes_loader(int32_t pid);
 

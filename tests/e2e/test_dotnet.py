@@ -307,6 +307,45 @@ def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path)
         target.end()
 
 
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+def test_the_runtime_in_the_place_of_an_engine(stillframe, program, tmp_path):
+    """Of a command the runtime alone loads the agent, also where it is to stay a profiler; of a process that runs, as ever."""
+    done, recording = stillframe.record(tmp_path / "1.sfr", "--engine", "coreclr", "-F", "499", "--", "dotnet", program, "busy", "1")
+    assert done.ok().out == "ready\n" and " by signal " in done.err, done
+    check_chain(stacks_of(stillframe, tmp_path / "1.sfr"))
+    done, recording = stillframe.record(tmp_path / "2.sfr", "--engine", "coreclr", "--event", "exception", "--", "dotnet", program, "busy", "1")
+    assert re.search(r"events [1-9][0-9,]* exception seen", done.ok().err), done
+    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)}, nice=True)
+    try:
+        said = stillframe.record_until(str(tmp_path / "3.sfr"), lambda path: cpu_samples_so_far(path, target.pid) >= 10, "-p", target.pid, "-e", "coreclr")
+        assert "loaded into the program by its runtime" in " ".join(said.err.split()), said
+        target.assert_moves()
+    finally:
+        target.end()
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+def test_another_runtime_in_the_place_of_an_engine(stillframe, tmp_path):
+    """What is not .NET is not recorded as something else."""
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        refusals = [
+            (1, ["-p", sleeper.pid], "pid %d (sleep) cannot be recorded by --engine coreclr: it has not loaded the runtime of .NET" % sleeper.pid),
+            (1, ["--", "true"], "nothing was sampled by --engine coreclr: the runtime of .NET has not loaded the agent into true"),
+            (1, ["--all"], "the engine coreclr cannot sample all processes"),
+            (1, ["--children", "--filter", "name=x", "--", "true"], "the engine coreclr has no --filter"),
+            (2, ["--max-cost", "5", "-p", sleeper.pid], "--max-cost is for --engine perf"),
+        ]
+        for status, arguments, message in refusals:
+            done = stillframe("record", "--engine", "coreclr", "-o", tmp_path / "r.sfr", *arguments).fails(status)
+            assert message in " ".join(done.err.split()), done
+            assert not (tmp_path / "r.sfr").exists(), arguments
+        assert not mapped_in(sleeper.pid)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
 @pytest.mark.long   # the short form has it with the runtime's walk, for which the agent is a profiler, too (test_dotnet_walks.py)
 @pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 def test_beside_a_profiler(stillframe, program, tmp_path):

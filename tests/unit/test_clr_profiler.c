@@ -8,9 +8,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/coreclr/clr_guid.h"
@@ -114,6 +119,8 @@ static void leaves(struct sf_clr_info *info)
 static const struct sf_clr_part one = { .events_low = 1, .events_high = 16, .came_up = came_up, .leaves = leaves };
 static const struct sf_clr_part two = { .events_low = 6, .came_up = came_up, .leaves = leaves };
 
+static const struct sf_clr_part first = { .events_low = 1, .is_main = true, .came_up = came_up, .leaves = leaves };
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -132,6 +139,49 @@ static void test_it_declines_where_no_part_needs_it(void **state)
 	assert_false(sf_clr_profiler_is_up());
 	sf_clr_profiler_end(&one);
 	assert_int_equal(n_left, 0);
+}
+
+/* The library of a runtime in this process, as far as its memory map shows. */
+static void *map_runtime(void)
+{
+	char folder[] = "/tmp/test_clr_profiler-XXXXXX", path[64];
+	void *mapping;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/libcoreclr.so", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	mapping = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(mapping != MAP_FAILED);
+	close(fd);
+	unlink(path);
+	rmdir(folder);
+	return mapping;
+}
+
+/* A runtime that starts has the library mapped already when it loads the agent: it is waited for, and not attached to. */
+static void test_a_runtime_that_starts(void **state)
+{
+	void *mapping = map_runtime();
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_false(sf_clr_profiler_begin(&first, &err));
+	assert_non_null(strstr(err.text, "has started"));
+	sf_clr_profiler_expect();
+	assert_true(sf_clr_profiler_begin(&first, NULL));
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	assert_false(sf_clr_profiler_is_up());
+	assert_true(sf_clr_profiler_is_main());
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	assert_int_equal(n_up, 2);
+	sf_clr_profiler_end(&one);
+	sf_clr_profiler_end(&first);
+	sf_clr_profiler_detached();
+	assert_false(sf_clr_profiler_begin(&first, &err));
+	munmap(mapping, 4096);
 }
 
 static void test_a_life(void **state)
@@ -286,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup(test_the_runtime_ends, set_up),
 		cmocka_unit_test_setup(test_it_is_long_in_leaving, set_up),
 		cmocka_unit_test_setup(test_the_main_profiler, set_up),
+		cmocka_unit_test_setup(test_a_runtime_that_starts, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

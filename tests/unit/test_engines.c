@@ -87,6 +87,23 @@ static void test_an_event_is_not_left_out(void **state)
 	assert_non_null(strstr(err.text, "the engine ptrace has no --event"));
 }
 
+/* The word of a runtime names an engine, which takes processes with that runtime only. */
+static void test_a_runtime_in_the_place_of_an_engine(void **state)
+{
+	const struct sf_engine *engine = sf_engine_of_runtimes();
+	const struct sf_capture_options all = { .all = true, .runtime = "coreclr" };
+	const struct sf_capture_options here = { .pid = getpid(), .runtime = "coreclr" };
+	struct sf_error passed, err = { 0 };
+
+	(void)state;
+	assert_non_null(engine);
+	assert_null(sf_engine_by_name("coreclr"));
+	assert_null(sf_engine_choose(engine, &all, &passed, &err));
+	assert_string_equal(err.text, "the engine coreclr cannot sample all processes");
+	assert_null(sf_engine_choose(engine, &here, &passed, &err));
+	assert_non_null(strstr(err.text, "cannot be recorded by --engine coreclr: it has not loaded the runtime of .NET"));
+}
+
 static void test_every_option_once(void **state)
 {
 	const struct sf_option *all[SF_MAX_SETTINGS];
@@ -325,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_every_option_once),
 		cmocka_unit_test(test_options_are_for_their_engines),
 		cmocka_unit_test(test_an_event_is_not_left_out),
+		cmocka_unit_test(test_a_runtime_in_the_place_of_an_engine),
 		cmocka_unit_test(test_events_are_for_their_engines),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_findings),

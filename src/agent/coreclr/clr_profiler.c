@@ -31,6 +31,7 @@ static struct sf_clr_info *info;     /* NULL: the profiler is not up */
 /* Of profilers that the runtime is detaching; NULL: a free place. */
 static struct sf_clr_info *_Atomic leaving[MAX_LEAVING];
 static int32_t arrival;              /* the HRESULT of setting the events, where the profiler could not come up */
+static bool expected;                /* a runtime that starts is about to call sf_clr_profiler_arrive */
 static pid_t owner;                  /* whose profiler it is: a forked child has none */
 
 const struct sf_clr_part *sf_clr_profiler_part(unsigned i)
@@ -118,11 +119,17 @@ static int32_t take(struct sf_clr_unknown *unknown)
 	return SF_CLR_OK;
 }
 
+void sf_clr_profiler_expect(void)
+{
+	expected = true;
+}
+
 int32_t sf_clr_profiler_arrive(struct sf_clr_unknown *unknown)
 {
 	int32_t result = SF_CLR_PROFILER_DECLINES;
 
 	pthread_mutex_lock(lock);
+	expected = false;
 	if (!info && are_there_any())
 		arrival = result = take(unknown);
 	pthread_mutex_unlock(lock);
@@ -181,12 +188,14 @@ static bool join(const struct sf_clr_part *part, struct sf_error *err)
 
 static bool begin(const struct sf_clr_part *part, bool *attaches_ret, struct sf_error *err)
 {
+	const bool has_started = is_up() || (!expected && sf_clr_is_in(getpid()));
+
 	*attaches_ret = false;
-	if (part->is_main && (is_up() || sf_clr_is_in(getpid())))
+	if (part->is_main && has_started)
 		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime has started, and only the profiler that it starts with may set hooks");
 	if (!replace(NULL, part))
 		return sf_fail(err, SF_E_UNSUPPORTED, "too many parts of the agent need a .NET profiler");
-	*attaches_ret = !is_up() && sf_clr_is_in(getpid());
+	*attaches_ret = has_started && !is_up();
 	if (!is_up() || join(part, err))
 		return true;
 	replace(part, NULL);

@@ -71,6 +71,9 @@ bool sf_clr_profiler_is_up(void);
 
 /* --- for profiler.c: what the runtime calls --- */
 
+/* A runtime that starts is loading the library. It offers the agent to be a profiler next. */
+void sf_clr_profiler_expect(void);
+
 /*
  * The runtime offers the agent to be a profiler: `unknown` is its ICorProfilerInfo. Returns the HRESULT for the runtime:
  * SF_CLR_OK, or SF_CLR_PROFILER_DECLINES if no part needs the profiler.

@@ -16,11 +16,14 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/coreclr/clr_guid.h"
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/lifecycle.h"
+#include "runtime/coreclr/load.h"
 #include "runtime/coreclr/profiler_id.h"
 
 #define SF_CLR_EXPORT __attribute__((visibility("default")))
@@ -95,6 +98,31 @@ static int32_t arrive(struct sf_clr_unknown *unknown)
 
 	errno = error;
 	return result;
+}
+
+/* The variables in which a runtime that starts finds the agent. */
+static const char *const variables[] = { "CORECLR_NOTIFICATION_PROFILERS_64", "CORECLR_NOTIFICATION_PROFILERS", "CORECLR_PROFILER" };
+
+static bool is_named_at_start(void)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		const char *value = secure_getenv(variables[i]);
+
+		any |= value && strcasestr(value, SF_CLR_PROFILER_TEXT);
+	}
+	return any;
+}
+
+/* Before the constructor that obeys STILLFRAME=. Where the agent was preloaded, the runtime is not there yet. */
+__attribute__((constructor(101))) static void loaded(void)
+{
+	int error = errno;
+
+	if (is_named_at_start() && sf_clr_is_in(getpid()))
+		sf_clr_profiler_expect();
+	errno = error;
 }
 
 /* The library's constructor has obeyed STILLFRAME= by now. */

@@ -24,14 +24,29 @@ const struct sf_engine *sf_engine_by_name(const char *name)
 	return NULL;
 }
 
+const struct sf_engine *sf_engine_of_runtimes(void)
+{
+	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
+		if ((*engine)->has_runtime)
+			return *engine;
+	}
+	return NULL;
+}
+
 /* --- choosing one --- */
+
+/* As the user names it. */
+static const char *name_of(const struct sf_engine *engine, const struct sf_capture_options *options)
+{
+	return options->runtime ? options->runtime : engine->name;
+}
 
 static bool reaches(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
 	if (options->all && engine->reach < SF_REACHES_ALL)
-		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot sample %s", engine->name, options->cgroup ? "a control group" : "all processes");
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot sample %s", name_of(engine, options), options->cgroup ? "a control group" : "all processes");
 	if (options->filter && !(engine->yields & SF_YIELDS_STILLS))
-		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --filter", engine->name);
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --filter", name_of(engine, options));
 	if (options->n_more && engine->reach < SF_REACHES_SEVERAL)
 		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s samples one process at a time", engine->name);
 	return true;
@@ -66,6 +81,11 @@ static bool has_event(const struct sf_engine *engine, const struct sf_setting *s
 	return takes(engine, SF_SETTING_EVENT) && (engine->has_event ? engine->has_event(event) : !is_named_event(event));
 }
 
+static bool works_for(const struct sf_engine *engine, const char *runtime, int32_t pid, struct sf_error *err)
+{
+	return (!runtime || engine->has_runtime(pid, runtime, err)) && engine->check(pid, err);
+}
+
 static bool works(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
 	if (!has_event(engine, options->settings))
@@ -77,7 +97,7 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 	if (options->all)
 		return engine->check(SF_ALL_PROCESSES, err);
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
-		if (!engine->check(sf_capture_pid(options, i), err))
+		if (!works_for(engine, options->runtime, sf_capture_pid(options, i), err))
 			return i ? sf_fail_hint(err, "Or leave it out of -p.") : false; /* those before it may be watched */
 	}
 	return true;

@@ -13,6 +13,9 @@
 extern const struct sf_engine *const sf_engines[];
 const struct sf_engine *sf_engine_by_name(const char *name);
 
+/* The engine that takes the words of runtimes (options.runtime). */
+const struct sf_engine *sf_engine_of_runtimes(void);
+
 /*
  * The engine for these processes; options->child waits before it runs its program. Returns `named` if it is not NULL
  * and works, else the best that works and is not limited here, else a limited one. NULL and err: none. *passed has the

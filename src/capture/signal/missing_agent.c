@@ -6,6 +6,7 @@
 #include "capture/signal/signal_engine.h"
 #include "elf/program.h"
 #include "os/clock.h"
+#include "runtime/runtimes.h"
 
 /* Also for a program that has ended. */
 static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
@@ -77,6 +78,19 @@ static bool why_alone(const char *name, int32_t pid, struct sf_error *err)
 	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
 }
 
+/* The command has not had the runtime that was asked for load the agent. */
+static bool why_no_runtime(const struct sf_capture *capture, const char *name, struct sf_error *err)
+{
+	const struct sf_runtime_driver *driver = sf_runtimes_inside(capture->options.runtime);
+	char when[32] = "before its end";
+
+	if (!capture->child_ended)
+		snprintf(when, sizeof(when), "in %.1f s", (double)(sf_now_ns() - capture->start_ns) / 1e9);
+	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled by --engine %s: %s has not loaded the agent into %s (pid %d) %s", capture->options.runtime,
+		driver ? driver->inside_text : "its runtime", name, capture->options.pid, when);
+	return sf_fail_hint(err, "Leave --engine out for a program that has no such runtime, or whose runtime may load no profilers.");
+}
+
 bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 {
 	const char *name = capture->options.program ? capture->options.program : "the program";
@@ -89,6 +103,8 @@ bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 			       pid);
 	if (capture->any_sampled)
 		return why_alone(name, pid, err);
+	if (capture->options.runtime)
+		return why_no_runtime(capture, name, err);
 	if (capture->child_ended)
 		sf_fail(err, SF_E_GONE, "nothing was sampled: %s (pid %d) ended before an agent called from "
 			"it", name, pid);

@@ -52,6 +52,19 @@ static bool check(int32_t pid, struct sf_error *err)
 	return true;
 }
 
+static bool has_runtime(int32_t pid, const char *word, struct sf_error *err)
+{
+	const struct sf_runtime_driver *driver = sf_runtimes_inside(word);
+	char name[64];
+
+	if (driver && driver->is_in(pid))
+		return true;
+	sf_process_name(pid, name, sizeof(name));
+	sf_fail(err, SF_E_UNSUPPORTED, "pid %d (%s) cannot be recorded by --engine %s: it has not loaded %s", pid, name, word,
+		driver ? driver->inside_text : "its runtime");
+	return sf_fail_hint(err, "Leave --engine out: another engine records this process.");
+}
+
 /* The clocks that can expire in a process here. */
 static void examine(sf_finding_fn *report, void *arg)
 {
@@ -123,7 +136,7 @@ static bool prepare_child(struct sf_capture *capture, struct sf_error *err)
 	capture->variable = sf_signal_variable(&capture->options, capture->path);
 	if (!capture->variable)
 		return sf_fail_memory(err);
-	return !(by_hooks || sf_signal_walks_in_rounds(settings) || sf_setting_event(settings)) ||
+	return !(capture->options.runtime || by_hooks || sf_signal_walks_in_rounds(settings) || sf_setting_event(settings)) ||
 	       sf_signal_loads(capture->library, by_hooks, capture->loads, err);
 }
 
@@ -160,9 +173,11 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	return true;
 }
 
+/* The runtime alone loads the agent where no other program is to be recorded. */
 static struct sf_child_needs child_needs(const struct sf_capture *capture)
 {
-	struct sf_child_needs needs = { .library = capture->variable ? capture->library : NULL };
+	const bool is_preloaded = capture->variable && !capture->options.runtime;
+	struct sf_child_needs needs = { .library = is_preloaded ? capture->library : NULL };
 	size_t n = 0;
 
 	needs.variables[n++] = capture->variable;
@@ -354,6 +369,7 @@ const struct sf_engine sf_engine_signal = {
 	.warning = sf_signal_warning,
 	.examine = examine,
 	.check = check,
+	.has_runtime = has_runtime,
 	.open = open_capture,
 	.child_needs = child_needs,
 	.run = run,

@@ -26,6 +26,11 @@
 	"of a .NET program in the command: have the runtime record which methods it inlines, so that they are frames of " \
 	"their own"
 
+/* As SF_INSIDE_WORDS in frozen/runtime_list.h. */
+#define SF_CORECLR_INSIDE "coreclr"
+#define SF_CORECLR_INSIDE_HELP SF_CORECLR_INSIDE ": as signal, of .NET only, whose runtime loads the agent as a profiler"
+#define SF_CORECLR_RUNTIME "the runtime of .NET"
+
 /* As SF_RUNTIME_WALKS in frozen/runtime_list.h. */
 #define SF_CORECLR_WALKS(X)                                                                        \
 	X(CORECLR, "dotnet-walk", "own", "snapshot", SF_CORECLR_WALK_HELP, SF_CORECLR_WALK_AGENT_HELP, NULL, \

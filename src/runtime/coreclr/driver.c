@@ -125,4 +125,6 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.is_in = sf_clr_is_in,
 	.is_loadable = sf_clr_loadable,
 	.load = sf_clr_load,
+	.inside = SF_CORECLR_INSIDE,
+	.inside_text = SF_CORECLR_RUNTIME,
 };
