@@ -7,9 +7,13 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -492,6 +496,46 @@ static void test_an_undisturbed_handler(void **state)
 	signal(SIGBUS, SIG_DFL);
 }
 
+/* A thread that has begun, and is not there yet: here by a filter, else because another thread has its CPU. */
+static void *avoid_in_vain(void *arg)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	(void)arg;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		_exit(20);
+	sf_chain_avoid_altstack();
+	return NULL;
+}
+
+static void avoid_after_another(void)
+{
+	struct sf_kernel_action action = { 0 };
+	pthread_t other;
+
+	if (sf_chain_install(OURS, sf_handler_enter) || pthread_create(&other, NULL, avoid_in_vain, NULL) || pthread_join(other, NULL))
+		_exit(21);
+	sf_raw4(SYS_rt_sigaction, OURS, NULL, &action, 8);
+	if (!(action.flags & SA_ONSTACK))
+		_exit(22);
+	sf_chain_avoid_altstack();
+	sf_raw4(SYS_rt_sigaction, OURS, NULL, &action, 8);
+	_exit(action.handler != sf_handler_enter || action.flags & SA_ONSTACK ? 23 : 10);
+}
+
+/* A thread takes its small alternate stack when this returns: so it must hold then, whoever else is at it. */
+static void test_an_altstack_is_avoided_when_it_returns(void **state)
+{
+	(void)state;
+	assert_int_equal(WEXITSTATUS(in_child(avoid_after_another)), 10);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, give_back)
@@ -512,6 +556,7 @@ int main(void)
 		TEST(test_a_late_tick_does_not_kill),
 		TEST(test_the_default_kills_afterwards),
 		TEST(test_an_undisturbed_handler),
+		TEST(test_an_altstack_is_avoided_when_it_returns),
 		TEST(test_restart),
 	};
 

@@ -163,24 +163,34 @@ static uint64_t blocked_meanwhile(void)
 	return mask;
 }
 
-/*
- * Where the program's own handler would run on the stack below, or break calls off, so does ours.
- */
-static long install_ours(int signal)
+/* Where the program's own handler would run on the stack below, or break calls off, so does ours. */
+static uint64_t flags_of_ours(void)
 {
-	struct sf_kernel_action ours = {
-		.handler = atomic_load(&our_handler),
-		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER_FLAG,
-		.restorer = sf_chain_restorer,
-		.mask = blocked_meanwhile(),
-	};
+	uint64_t flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER_FLAG;
 	struct sf_kernel_action program;
 
 	read_present(&program);
 	if (is_function(&program))
-		ours.flags &= program.flags | ~(uint64_t)(SA_ONSTACK | SA_RESTART);
+		flags &= program.flags | ~(uint64_t)(SA_ONSTACK | SA_RESTART);
 	if (atomic_load(&avoids_altstack))
-		ours.flags &= ~(uint64_t)SA_ONSTACK;
+		flags &= ~(uint64_t)SA_ONSTACK;
+	return flags;
+}
+
+/* Once more where another thread began to avoid the alternate stack meanwhile: its call may have come before this one. */
+static long install_ours(int signal)
+{
+	struct sf_kernel_action ours = {
+		.handler = atomic_load(&our_handler),
+		.flags = flags_of_ours(),
+		.restorer = sf_chain_restorer,
+		.mask = blocked_meanwhile(),
+	};
+	const long error = set_action(signal, &ours);
+
+	if (error || !(ours.flags & SA_ONSTACK) || !atomic_load(&avoids_altstack))
+		return error;
+	ours.flags &= ~(uint64_t)SA_ONSTACK;
 	return set_action(signal, &ours);
 }
 
@@ -189,10 +199,11 @@ bool sf_chain_minds(int signal)
 	return ignored_by_default(signal);
 }
 
+/* Each call installs the handler itself: another thread that was first may not have got that far yet. */
 void sf_chain_avoid_altstack(void)
 {
-	if (!atomic_exchange(&avoids_altstack, true))
-		sf_chain_renew();
+	atomic_store(&avoids_altstack, true);
+	sf_chain_renew();
 }
 
 /* The handler itself stays, so that the program finds it. */
