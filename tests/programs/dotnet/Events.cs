@@ -106,7 +106,7 @@ namespace Demo
                     Thread.Sleep(1);
                 }
             }
-            Thread.Sleep(400); // stillframe has the maps of the runtime by then
+            Thread.Sleep(1000); // stillframe has the maps of the runtime by then, also where other programs have the CPUs
             Round();
             Console.WriteLine("{0} {1} {2}", GC.GetTotalAllocatedBytes(true), GC.CollectionCount(0), Monitor.LockContentionCount);
         }
