@@ -128,6 +128,21 @@ static void test_its_length(void **state)
 	assert_int_equal(wait_after(0, UINT64_MAX), 1 * MS);
 }
 
+/* In the first second, until the copies of sleeps are as long as they get. */
+static void test_copies_that_are_too_short_are_soon_known(void **state)
+{
+	(void)state;
+	perf.events.period_ns = 100 * MS;
+	perf.sleeps.on = true;
+	perf.sleeps.switches.stack_bytes = 8192;
+	assert_int_equal(wait_after(0, UINT64_MAX), 10 * MS);
+	perf.base.sampled_ns = 1000 * MS;
+	assert_int_equal(wait_after(0, UINT64_MAX), 50 * MS);
+	perf.base.sampled_ns = 0;
+	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
+	assert_int_equal(wait_after(0, UINT64_MAX), 50 * MS);
+}
+
 /* The signal that says that a thread was displaced ends a poll. */
 static void test_a_thread_that_is_sought(void **state)
 {
@@ -144,6 +159,7 @@ int main(void)
 		cmocka_unit_test_setup(test_ends_wake_nobody, begin),
 		cmocka_unit_test_setup(test_a_ring_that_is_half_full, begin),
 		cmocka_unit_test_setup(test_its_length, begin),
+		cmocka_unit_test_setup(test_copies_that_are_too_short_are_soon_known, begin),
 		cmocka_unit_test_setup(test_a_thread_that_is_sought, begin),
 	};
 
