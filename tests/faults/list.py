@@ -146,7 +146,7 @@ FAULTS = [
     ("capture/perf/sleeps.c", "sleeps->too_short == bytes || ", "", "test_perf_sleeps"),
     ("capture/perf/sleeps.c", "sf_relay_only_cut(perf->base.relay) < bytes", "!sf_relay_only_cut(perf->base.relay)", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", "if (!sf_perf_stack_is_longest(atomic_load_explicit(&thread->needs.only_cut, memory_order_relaxed)))", "if (0)", "test_perf_sleeps"),
-    ("capture/ptrace/relay_walker.c", "if (size > atomic_load_explicit(&relay->only_cut, memory_order_relaxed))", "", "test_relay"),
+    ("capture/ptrace/relay_walker.c", "if (room > atomic_load_explicit(&relay->only_cut, memory_order_relaxed))", "", "test_relay"),
     ("capture/perf/depth.c", "first > mapping->start && first < mapping->end ? first : mapping->end;", "first ? mapping->end : mapping->end;", "test_perf_depth"),
     ("capture/perf/depth.c", "end - sp <= SF_PERF_MAX_STACK && ", "", "test_perf_depth"),
     ("capture/perf/sleeps_events.c", "budget->part > half ? 2 * (budget->part - half) : 0;", "SF_PERF_ALL + 0 * half * budget->part;", "test_perf_sleeps"),

@@ -365,6 +365,13 @@ static void test_copies_grow_as_soon_as_one_is_too_short(void **state)
 	longest_cut = 4 * 256;
 	batch_of_others(50);
 	assert_int_equal(perf.sleeps.stack_wanted, 16 * 256);
+	perf.sleeps.switches.stack_bytes = longest_cut = 32768;
+	batch_of_others(60);
+	assert_int_equal(perf.sleeps.stack_wanted, 4 * 32768);
+	perf.sleeps.stack_wanted = 0;
+	perf.sleeps.switches.stack_bytes = longest_cut = SF_PERF_MAX_STACK; /* there are no longer ones */
+	batch_of_others(70);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
 }
 
 /* What a shorter copy lacked is no reason to look at a thread. */

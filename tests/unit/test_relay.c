@@ -153,27 +153,27 @@ static void cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu(void **state)
 	assert_int_equal(ticks_kept, 4);
 }
 
-/* The only copy of a sleep is kept, and says how long it was. */
+/* The only copy of a sleep is kept, and says for how much it had room, also where it ends before. */
 static void the_only_copy_says_that_it_was_too_short(void **state)
 {
-	static const uint32_t sizes[] = { 2 * SHORT, SHORT };
+	static const uint32_t sizes[] = { 2 * SHORT, SHORT, SHORT }, rooms[] = { 0, 0, 5 * SHORT }, known[] = { 2 * SHORT, SHORT, 5 * SHORT };
 
 	(void)state;
 	needed = 3 * SHORT;
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		const struct sf_weight weight = { .ticks = 1 };
 		struct sf_stack_copy *copy = sf_relay_reserve(relay, sizes[i]);
 
 		assert_non_null(copy);
 		*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
-					    .stack_size = sizes[i], .stack_more = 1, .is_only = true };
+					    .stack_size = sizes[i], .stack_more = 1, .is_only = true, .room = rooms[i] };
 		assert_int_equal(sf_relay_only_cut(relay), i ? 2 * SHORT : 0);
 		sf_relay_send(relay, thread, &weight, 1);
 		let_walk(1);
-		assert_int_equal(atomic_load(&thread->needs.only_cut), sizes[i]);
+		assert_int_equal(atomic_load(&thread->needs.only_cut), known[i]);
 	}
-	assert_int_equal(n_kept_cut, 2);
-	assert_int_equal(sf_relay_only_cut(relay), 2 * SHORT);
+	assert_int_equal(n_kept_cut, 3);
+	assert_int_equal(sf_relay_only_cut(relay), 5 * SHORT);
 }
 
 static void what_is_never_enough_is_kept_in_the_end(void **state)

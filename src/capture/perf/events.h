@@ -23,10 +23,13 @@
 
 #define SF_PERF_MAX_CPUS 1024
 
-/* Whether a copy of a stack is as long as the kernel makes them: sizes are doubled up to the limit. */
+/*
+ * Whether a copy of a stack is as long as the kernel makes them. The longest have some hundred bytes less than the limit,
+ * where the rest of the record needs them. All others have half of it at the most.
+ */
 static inline bool sf_perf_stack_is_longest(uint32_t bytes)
 {
-	return bytes > SF_PERF_MAX_STACK / 2;
+	return bytes > SF_PERF_MAX_STACK / 4 * 3;
 }
 
 struct sf_perf_events {

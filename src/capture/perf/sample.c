@@ -136,6 +136,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	copy->cause = wait->cause;
 	copy->flags |= SF_STILL_OPEN;
 	copy->is_only = true;
+	copy->room = sf_perf_stack_is_longest(record->stack_room) ? record->stack_size : record->stack_room;
 	copy->time_ns = time_ns;
 	copy->args[0] = sf_perf_first_argument(record->regs);
 	sf_relay_send(perf->base.relay, thread, weight, 0);

@@ -58,8 +58,8 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 		   uint64_t hold_ns);
 
 /*
- * Bytes of the longest copy so far that is the only one of its sleep or event, and was too short to be walked. 0: there
- * is none.
+ * Bytes that the longest copy had room for, of those that are the only ones of their sleep or event, and were too short
+ * to be walked. 0: there is none.
  */
 uint32_t sf_relay_only_cut(const struct sf_relay *relay);
 

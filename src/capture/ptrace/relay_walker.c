@@ -156,7 +156,7 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const uint32_t size = record->copy.stack_size;
+	const uint32_t size = record->copy.stack_size, room = record->copy.room ? record->copy.room : size;
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
 
@@ -168,9 +168,9 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 							 : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (verdict.end == SF_END_COPY) {
-		atomic_store_explicit(&thread->needs.only_cut, size, memory_order_relaxed);
-		if (size > atomic_load_explicit(&relay->only_cut, memory_order_relaxed))
-			atomic_store_explicit(&relay->only_cut, size, memory_order_relaxed);
+		atomic_store_explicit(&thread->needs.only_cut, room, memory_order_relaxed);
+		if (room > atomic_load_explicit(&relay->only_cut, memory_order_relaxed))
+			atomic_store_explicit(&relay->only_cut, room, memory_order_relaxed);
 	}
 	return !verdict.failed;
 }

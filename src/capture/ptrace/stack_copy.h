@@ -39,6 +39,7 @@ struct sf_stack_copy {
 	uint8_t  cause;          /* enum sf_cause */
 	bool     longest;        /* the engine cannot take a longer one */
 	bool     is_only;        /* of a moment that does not come again: no later copy takes its place */
+	uint32_t room;           /* of such a copy: bytes that it had room for, though it may end before, at a page that was never touched */
 	bool     follows_leads;  /* the engine copies other stacks, too, by the thread's leads */
 	uint64_t args[6];
 	uint64_t time_ns;

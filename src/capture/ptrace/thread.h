@@ -32,7 +32,7 @@ struct sf_copy_needs {
 	_Atomic uint32_t size;        /* shared: bytes of stack */
 	struct sf_stack_leads leads;  /* shared: to the thread's other stacks */
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
-	_Atomic uint32_t only_cut;    /* shared: bytes of the kernel's copy of a sleep, or at an event, that was too short to be walked; 0: none was */
+	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
 };
