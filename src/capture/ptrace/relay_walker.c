@@ -111,9 +111,9 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 
 /*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
- * MAX_CARRIED times. CPU time goes to a sample on a CPU: one asleep says nothing of it. Where the walks are behind, some copies were taken before the first walk found its copy too short.
- * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
- * says that there is no longer one is the last try.
+ * MAX_CARRIED times. CPU time goes to a sample on a CPU: one asleep says nothing of it. Where the walks are behind, some
+ * copies were taken before the first walk found its copy too short. These copies do not count as tries, and are no measure
+ * of the length that the next copy needs. A copy of which the engine says that there is no longer one is the last try.
  */
 static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
