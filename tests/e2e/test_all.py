@@ -52,6 +52,9 @@ def seen_of(recording, pid):
     return row
 
 
+# Of a program that ends before its samples are read, each stands for a period. Where other tests have clocks of a thousandth of a second, too,
+# and take the CPU at their expiries, fewer periods end in xz than it has.
+@pytest.mark.alone
 def test_programs_before_and_after(stillframe, tmp_path):
     """One runs already, one begins and ends meanwhile: both are there by name, with their time, and their stacks are whole.
     Of programs that share CPUs with others, how many samples come in a time is a matter of chance."""
