@@ -168,7 +168,8 @@ def two_users(stillframe):
 
 
 @pytest.mark.parametrize("conditions, found", [
-    (["name=^stf_"], {0, 1}), (["name=^stf_sh"], {1}), (["user=nobody"], {1}), (["name=^stf_", "user=0"], {0}), (["name=^stf_sh", "user=0"], set()),
+    (["name=^stf_"], {0, 1}), pytest.param(["name=^stf_sh"], {1}, marks=pytest.mark.long),
+    pytest.param(["user=nobody"], {1}, marks=pytest.mark.long), (["name=^stf_", "user=0"], {0}), (["name=^stf_sh", "user=0"], set()),
 ])
 def test_filters(stillframe, two_users, tmp_path, conditions, found):
     """Ends when each program that fits has had the CPU for a sample."""
