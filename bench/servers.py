@@ -28,7 +28,7 @@ def listening():
 
 def nginx(stack):
     pid = start_nginx(stack, FOLDER, 18199, "master_process off;", env=listening()).pid
-    start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18199/"])
+    start(stack, ["ab", "-q", "-k", "-c4", "-n20000000", "http://127.0.0.1:18199/"])
     return pid
 
 
@@ -51,7 +51,7 @@ def tomcat(stack):
     environment = {**listening(), "CATALINA_HOME": "/usr/share/tomcat10", "CATALINA_BASE": str(base)}
     pid = start(stack, ["/usr/share/tomcat10/bin/catalina.sh", "run"], env=environment).pid
     time.sleep(15)
-    start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18197/"])
+    start(stack, ["ab", "-q", "-k", "-c4", "-n20000000", "http://127.0.0.1:18197/"])
     time.sleep(10)   # until what is hot is compiled
     return pid
 

@@ -124,10 +124,16 @@ static int by_start(const void *a_arg, const void *b_arg)
 {
 	const struct sf_ilc_method *a = a_arg, *b = b_arg;
 
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	/* Any order, but always the same one. */
-	return (a->owner.offset > b->owner.offset) - (a->owner.offset < b->owner.offset);
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Of one start: any order, but always the same one. */
+static int by_start_and_owner(const void *a_arg, const void *b_arg)
+{
+	const struct sf_ilc_method *a = a_arg, *b = b_arg;
+	const int order = by_start(a, b);
+
+	return order ? order : (a->owner.offset > b->owner.offset) - (a->owner.offset < b->owner.offset);
 }
 
 static int funclets_by_start(const void *a_arg, const void *b_arg)
@@ -143,7 +149,7 @@ static void sort(struct sf_ilc_methods *methods)
 	size_t n = 0;
 
 	if (methods->items.n)
-		qsort(methods->items.items, methods->items.n, sizeof(*methods->items.items), by_start);
+		qsort(methods->items.items, methods->items.n, sizeof(*methods->items.items), by_start_and_owner);
 	for (size_t i = 0; i < methods->items.n; i++) {
 		if (!n || methods->items.items[i].start != methods->items.items[n - 1].start)
 			methods->items.items[n++] = methods->items.items[i];
@@ -190,16 +196,7 @@ static uint64_t start_of_method(const struct sf_ilc_methods *methods, uint64_t s
 
 const struct sf_ilc_method *sf_ilc_methods_find(const struct sf_ilc_methods *methods, uint64_t start)
 {
-	size_t low = 0, high = methods->items.n;
+	const struct sf_ilc_method wanted = { .start = start_of_method(methods, start) };
 
-	start = start_of_method(methods, start);
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (methods->items.items[middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < methods->items.n && methods->items.items[low].start == start ? &methods->items.items[low] : NULL;
+	return methods->items.n ? bsearch(&wanted, methods->items.items, methods->items.n, sizeof(wanted), by_start) : NULL;
 }

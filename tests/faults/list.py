@@ -43,6 +43,8 @@ FAULTS = [
     ("symbols/ilc_method_names.c", "if (is_added(writer, type))", "if (false && is_added(writer, type))", "test_ilc_methods"),
     ("symbols/ilc_method_names.c", "is_closure(name) && named->n > 1", "false && is_closure(name)", "test_ilc_methods"),
     # The signal engine.
+    ("frozen/signal/chain.c", "\tatomic_store(&avoids_altstack, true);\n\tsf_chain_renew();", "\tif (!atomic_exchange(&avoids_altstack, true))\n\t\tsf_chain_renew();", "test_chain"),
+    ("frozen/signal/chain.c", "if (error || !(ours.flags & SA_ONSTACK) || !atomic_load(&avoids_altstack))", "if (true)", "test_chain"),
     ("frozen/signal/event_meter.c", "\tif (atomic_load_explicit(&meter->each, memory_order_relaxed) <= 1)\n\t\treturn true;\n", "", "test_event_meter"),
     ("frozen/signal/event_meter.c", "return counted + 1 + (each > 1 ? draw(meter) % (2 * each - 1) : 0);", "return counted + each + 0 * draw(meter);", "test_event_meter"),
     ("frozen/signal/event_meter.c", "set_each(meter, 2 * (amount > each ? amount : each));", "set_each(meter, 2 * each + 0 * amount);", "test_event_meter"),

@@ -496,44 +496,101 @@ static void test_an_undisturbed_handler(void **state)
 	signal(SIGBUS, SIG_DFL);
 }
 
-/* A thread that has begun, and is not there yet: here by a filter, else because another thread has its CPU. */
-static void *avoid_in_vain(void *arg)
+/* What the kernel does from now on where the calling thread sets an action for our signal. */
+static void filter_installing(uint32_t what)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OURS, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, what),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
 
-	(void)arg;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
 		_exit(20);
+}
+
+static bool ours_is_on_altstacks(void)
+{
+	const struct sf_kernel_action action = kernel_action();
+
+	return action.handler == sf_handler_enter && action.flags & SA_ONSTACK;
+}
+
+/* Stands for a thread that has begun the change, and has no CPU before it installs the handler. */
+static void *avoid_in_vain(void *arg)
+{
+	(void)arg;
+	filter_installing(SECCOMP_RET_ERRNO | EAGAIN);
 	sf_chain_avoid_altstack();
 	return NULL;
 }
 
 static void avoid_after_another(void)
 {
-	struct sf_kernel_action action = { 0 };
 	pthread_t other;
 
 	if (sf_chain_install(OURS, sf_handler_enter) || pthread_create(&other, NULL, avoid_in_vain, NULL) || pthread_join(other, NULL))
 		_exit(21);
-	sf_raw4(SYS_rt_sigaction, OURS, NULL, &action, 8);
-	if (!(action.flags & SA_ONSTACK))
+	if (!ours_is_on_altstacks())
 		_exit(22);
 	sf_chain_avoid_altstack();
-	sf_raw4(SYS_rt_sigaction, OURS, NULL, &action, 8);
-	_exit(action.handler != sf_handler_enter || action.flags & SA_ONSTACK ? 23 : 10);
+	_exit(ours_is_on_altstacks() ? 23 : 10);
 }
 
-/* A thread takes its small alternate stack when this returns: so it must hold then, whoever else is at it. */
-static void test_an_altstack_is_avoided_when_it_returns(void **state)
+static int requests[2], answers[2]; /* pipes; what is in them are addresses of registers */
+
+/* Begins the change in the middle of another thread's call that installs the handler, and then makes that call for it. */
+static void *avoid_in_between(void *arg)
+{
+	greg_t *regs;
+
+	(void)arg;
+	while (read(requests[0], &regs, sizeof(regs)) == sizeof(regs)) {
+		sf_chain_avoid_altstack();
+		regs[REG_RAX] = sf_raw4(SYS_rt_sigaction, regs[REG_RDI], regs[REG_RSI], regs[REG_RDX], regs[REG_R10]);
+		if (write(answers[1], &regs, sizeof(regs)) != sizeof(regs))
+			_exit(24);
+	}
+	return NULL;
+}
+
+static void on_installing(int signal, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signal;
+	(void)info;
+	if (write(requests[1], &regs, sizeof(regs)) != sizeof(regs) || read(answers[0], &regs, sizeof(regs)) != sizeof(regs))
+		_exit(25);
+}
+
+static void avoid_during_another(void)
+{
+	struct sigaction action = { .sa_sigaction = on_installing, .sa_flags = SA_SIGINFO };
+	pthread_t other;
+
+	if (pipe(requests) || pipe(answers) || sigaction(SIGSYS, &action, NULL) || sf_chain_install(OURS, sf_handler_enter) ||
+	    pthread_create(&other, NULL, avoid_in_between, NULL))
+		_exit(21);
+	if (!ours_is_on_altstacks())
+		_exit(22);
+	filter_installing(SECCOMP_RET_TRAP);
+	sf_chain_renew();
+	_exit(ours_is_on_altstacks() ? 23 : 10);
+}
+
+/* A thread takes its small alternate stack when the function returns. So the handler is off such stacks by then, and stays so. */
+static void test_altstacks_are_avoided_beside_other_threads(void **state)
 {
 	(void)state;
 	assert_int_equal(WEXITSTATUS(in_child(avoid_after_another)), 10);
+	assert_int_equal(WEXITSTATUS(in_child(avoid_during_another)), 10);
 }
 
 int main(void)
@@ -556,7 +613,7 @@ int main(void)
 		TEST(test_a_late_tick_does_not_kill),
 		TEST(test_the_default_kills_afterwards),
 		TEST(test_an_undisturbed_handler),
-		TEST(test_an_altstack_is_avoided_when_it_returns),
+		TEST(test_altstacks_are_avoided_beside_other_threads),
 		TEST(test_restart),
 	};
 

@@ -177,7 +177,10 @@ static uint64_t flags_of_ours(void)
 	return flags;
 }
 
-/* Once more where another thread began to avoid the alternate stack meanwhile: its call may have come before this one. */
+/*
+ * Another thread may begin to avoid alternate stacks after the flags were made, and install the handler before this thread
+ * does, which would undo it. So the handler is installed once more then.
+ */
 static long install_ours(int signal)
 {
 	struct sf_kernel_action ours = {
@@ -199,7 +202,7 @@ bool sf_chain_minds(int signal)
 	return ignored_by_default(signal);
 }
 
-/* Each call installs the handler itself: another thread that was first may not have got that far yet. */
+/* Each call installs the handler: that of another thread, which came first, may not have done so yet. */
 void sf_chain_avoid_altstack(void)
 {
 	atomic_store(&avoids_altstack, true);
