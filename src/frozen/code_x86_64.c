@@ -216,6 +216,8 @@ static void judge_mov(const struct sf_x86_parts *p, struct sf_x86_instruction *r
 		ret->effect = SF_X86_SET_FP;
 	else if (to == RBP && displacement_from(p, RSP, &ret->value))
 		ret->effect = SF_X86_LOAD_FP;
+	else if (to == RBP && p->rex & 8 && displacement_from(p, RBP, &place) && place == 0)
+		ret->effect = SF_X86_RESTORE_FP;
 }
 
 static void judge_group5(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)

@@ -16,7 +16,8 @@ from conftest import HERE, LONG, PROGRAMS
 
 STEPPER = os.path.join(PROGRAMS, "step_callers")
 WINDOWS, STEPS = (40, 3000) if LONG else (4, 500)
-COMMANDS = {"node": ["node", "many_calls.js"], "sbcl": ["sbcl", "--script", "many_calls.lisp"]}
+# Code by V8's Sparkplug makes its frame by a call of a builtin that pops its own return address, so a list of calls does not fit it.
+COMMANDS = {"node": ["node", "--no-sparkplug", "many_calls.js"], "sbcl": ["sbcl", "--script", "many_calls.lisp"]}
 JUDGED = {"node": [], "sbcl": ["to-rules"]}
 
 

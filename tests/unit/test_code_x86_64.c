@@ -104,6 +104,11 @@ static void effects_on_sp_and_fp(void **state)
 		{ { 0x48, 0x89, 0xe5 }, SF_X86_SET_FP, 0 },
 		{ { 0x48, 0x8b, 0xec }, SF_X86_SET_FP, 0 },
 		{ { 0x48, 0x8b, 0x6c, 0x24, 0x20 }, SF_X86_LOAD_FP, 32 },
+		{ { 0x48, 0x8b, 0x6d, 0x00 }, SF_X86_RESTORE_FP, 0 },   /* mov (%rbp), %rbp */
+		{ { 0x48, 0x8b, 0x6d, 0x08 }, SF_X86_PLAIN, 0 },
+		{ { 0x48, 0x89, 0x6d, 0x00 }, SF_X86_PLAIN, 0 },        /* mov %rbp, (%rbp) */
+		{ { 0x8b, 0x6d, 0x00 }, SF_X86_PLAIN, 0 },              /* mov (%rbp), %ebp */
+		{ { 0x49, 0x8b, 0x6d, 0x00 }, SF_X86_PLAIN, 0 },        /* mov (%r13), %rbp */
 		{ { 0x48, 0x89, 0xc4 }, SF_X86_OTHER_SP, 0 },           /* mov %rax, %rsp */
 		{ { 0x48, 0x29, 0xc4 }, SF_X86_OTHER_SP, 0 },           /* sub %rax, %rsp */
 		{ { 0xc9 }, SF_X86_LEAVE, 0 },
@@ -189,6 +194,9 @@ static void a_function_is_left_by_its_epilogue(void **state)
 	/* sub %rax, %rsp; call; leave; ret */
 	assert_true(FIND(&exit, 0x48, 0x29, 0xc4, 0xe8, 0, 0, 0, 0, 0xc9, 0xc3));
 	assert_true(exit.is_by_fp);
+	/* mov (%rbp), %rbp; add $16, %rsp; jmp *%rcx, as V8's; and behind its first instruction */
+	assert_true(FIND(&exit, 0x48, 0x8b, 0x6d, 0, 0x48, 0x83, 0xc4, 0x10, 0xff, 0xe1) && exit.is_by_fp && !exit.is_guess);
+	assert_true(FIND(&exit, 0x48, 0x83, 0xc4, 0x10, 0xff, 0xe1) && !exit.is_by_fp && exit.size == 16);
 	/* It pushes and pops behind pc, for a call: fp is still in its register. */
 	assert_true(FIND(&exit, 0x55, 0x5d, 0x58, 0xc3));
 	assert_true(!exit.is_by_fp && exit.size == 8 && exit.saved_fp == -1);
