@@ -148,7 +148,8 @@ static bool add_image(struct images *images, struct naming *naming, size_t first
 	struct place *places = &naming->places.items[first];
 	const struct sf_image *image = sf_images_get(naming->dumps->walker.images, places->image);
 	struct image_places of_image = { naming, places, malloc(n * sizeof(uint64_t)) };
-	const struct sf_lookup_image lookup = { .fd = image->fd, .path = image->path, .addresses = of_image.addresses, .n = n };
+	const struct sf_lookup_image lookup = { .fd = image->fd, .path = image->path, .is_perf_map = image->is_perf_map,
+						.addresses = of_image.addresses, .n = n };
 
 	for (size_t i = 0; of_image.addresses && i < n; i++)
 		of_image.addresses[i] = places[i].address;

@@ -82,7 +82,7 @@ static void set_next(struct sf_early_names *early, uint64_t now_ns)
 static bool begin_round(struct sf_early_names *early, uint64_t now_ns, struct sf_error *err)
 {
 	set_next(early, now_ns);
-	if (!sf_name_round_take(&early->round, early->recording, early->images, err))
+	if (!sf_name_round_take(&early->round, early->recording, early->images, false, err))
 		return false;
 	if (early->round.images.n)
 		start_thread(early);

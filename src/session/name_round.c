@@ -9,7 +9,7 @@ static bool add_image(struct sf_name_round *round, struct sf_recording *recordin
 {
 	struct sf_round_image added = {
 		.round = round, .module = image->number, .is_kernel = image->is_kernel,
-		.lookup = { .fd = image->fd, .path = image->path },
+		.lookup = { .fd = image->fd, .path = image->path, .is_perf_map = image->is_perf_map },
 	};
 	uint64_t *addresses;
 
@@ -25,8 +25,14 @@ static bool add_image(struct sf_name_round *round, struct sf_recording *recordin
 	return sf_fail_memory(err);
 }
 
-/* An image that cannot be read names nothing. */
-bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, struct sf_error *err)
+/* An image that cannot be read names nothing. A perf map has all its names at the end only. */
+static bool has_names(const struct sf_image *image, bool is_last)
+{
+	return image->is_kernel || (image->fd >= 0 && (is_last || !image->is_perf_map));
+}
+
+bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, bool is_last,
+			struct sf_error *err)
 {
 	if (!round->texts)
 		round->texts = sf_intern_create();
@@ -35,7 +41,7 @@ bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *record
 	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
 		const struct sf_image *image = sf_images_get(images, number);
 
-		if ((image->fd >= 0 || image->is_kernel) && !add_image(round, recording, image, err))
+		if (has_names(image, is_last) && !add_image(round, recording, image, err))
 			return false;
 	}
 	return true;

@@ -54,8 +54,8 @@ struct sf_name_round {
 	bool no_memory;
 };
 
-/* False: no memory. There may be none: n is 0 in `images`. */
-bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images,
+/* `is_last`: the recording is at its end. False: no memory. There may be none: n is 0 in `images`. */
+bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, bool is_last,
 			struct sf_error *err);
 
 /* Any thread, as long as no other uses the round or `sources`. */

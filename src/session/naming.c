@@ -16,7 +16,7 @@ bool sf_session_name_all(struct sf_recording *recording, struct sf_images *image
 			 struct sf_error *err)
 {
 	struct sf_name_round round = { 0 };
-	bool fine = sf_name_round_take(&round, recording, images, err), done;
+	bool fine = sf_name_round_take(&round, recording, images, true, err), done;
 	const char *note;
 
 	if (fine)

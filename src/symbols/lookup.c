@@ -75,7 +75,8 @@ static bool try(struct jobs *jobs, struct job *job, bool debug_data)
 {
 	const struct sf_lookup *lookup = jobs->lookup;
 	const uint64_t kept_ns = debug_data ? TABLES_NS : 0;
-	struct sf_lookup_work work = { .fd = job->image->fd, .path = job->image->path, .debug_data = debug_data };
+	struct sf_lookup_work work = { .fd = job->image->fd, .path = job->image->path, .is_perf_map = job->image->is_perf_map,
+				       .debug_data = debug_data };
 
 	job->debug_data = debug_data;
 	if (lookup->cpu_left_ns <= kept_ns || is_unwanted(lookup))

@@ -26,6 +26,7 @@ struct sf_lookup {
 struct sf_lookup_image {
 	int fd;
 	const char *path;
+	bool is_perf_map;          /* names are read as from a perf map (perf_map.h) */
 	const uint64_t *addresses;
 	size_t n;
 	void *arg;                 /* of the sf_location_fn */

@@ -17,6 +17,7 @@
 #include "os/clock.h"
 #include "os/rights.h"
 #include "symbols/kept_names.h"
+#include "symbols/perf_map.h"
 
 /*
  * On what a child may have beside what it shares with its parent. 10,000 addresses in 100 MB of debug data take 30 MB
@@ -132,6 +133,8 @@ static bool answer(const struct sf_lookup_work *work)
 	struct sf_symbols *symbols;
 	struct sf_error err;
 
+	if (work->is_perf_map)
+		return sf_perf_map_resolve(work->fd, work->addresses, work->n, sf_answers_put, work->answers);
 	if (!sf_symbols_open(work->fd, work->path, work->debug_data, &symbols, &err))
 		return err.code != SF_E_NO_MEMORY;
 	if (work->debug_data && sf_symbols_digest(symbols, digest))

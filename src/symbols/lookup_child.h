@@ -15,6 +15,7 @@
 struct sf_lookup_work {
 	int fd;                     /* the image's file */
 	const char *path;
+	bool is_perf_map;           /* no ELF file */
 	bool debug_data;            /* else symbol tables only */
 	uint64_t cpu_ns;            /* that it may take */
 	const uint64_t *addresses;

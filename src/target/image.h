@@ -24,6 +24,7 @@ struct sf_image {
 	int      fd;            /* readable, at any offset; -1 when nothing could be opened */
 	bool     from_memory;   /* fd is a copy of memory: no section headers, perhaps gaps */
 	bool     is_kernel;     /* no file: code of the kernel, by its addresses */
+	bool     is_perf_map;   /* no ELF file, but the names of code in no file (perf_map_file.h) */
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device;
 	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];

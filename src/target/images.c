@@ -16,6 +16,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
+#include "target/perf_map_file.h"
 
 /* Tables stay in memory. chromium's table takes some 30 MB, most take less than 2. */
 #define MAX_TABLES ((uint64_t)96 << 20)
@@ -93,6 +94,7 @@ static struct sf_image *make_image(struct sf_images *images, uint32_t number,
 	image->deleted = mapping->deleted;
 	image->inode = mapping->inode;
 	image->device = mapping->device;
+	image->is_perf_map = sf_is_perf_map_path(mapping->path);
 	if (!image->path || !sf_vec_push(&images->all, image)) {
 		free(image->path);
 		free(image);
@@ -233,7 +235,7 @@ static void *load_some(void *arg)
 	       images->all.n) {
 		struct sf_image *image = images->all.items[i];
 
-		if (image->fd >= 0)
+		if (image->fd >= 0 && !image->is_perf_map)
 			load_one(images, image);
 	}
 	return NULL;

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
+#include "target/perf_map_file.h"
 
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20
@@ -19,10 +20,12 @@
 #define VDSO "[vdso]"          /* which the kernel maps into each program (vdso(7)), at an address of its own */
 
 struct collecting {
-	int32_t pid;
+	int32_t pid, live_id; /* sf_process_live_id() */
 	struct sf_images *images;
 	SF_VEC(struct sf_region) regions;
 	uint64_t vdso;       /* where it is; 0: nowhere */
+	const struct sf_image *perf_map; /* once it was looked for; NULL: the process has none */
+	bool has_looked;
 	bool recorded;       /* the mappings are those that an engine has recorded */
 	bool no_memory;
 };
@@ -44,17 +47,36 @@ void sf_process_deinit(struct sf_process *process)
 	sf_vec_deinit(&process->recorded);
 }
 
-/* Where the image is: its table is filled in later, when all new images have been loaded. */
-static void place_image(struct sf_region *region, const struct sf_image *image,
+static const struct sf_image *find_perf_map(struct collecting *collecting)
+{
+	if (!collecting->has_looked)
+		collecting->perf_map = sf_perf_map_file(collecting->images, collecting->pid);
+	collecting->has_looked = true;
+	return collecting->perf_map;
+}
+
+/*
+ * Where the image is: its table is filled in later, when all new images have been loaded. What is in no ELF file, such as
+ * memory that is shared, may be code that a runtime has made.
+ */
+static void place_image(struct collecting *collecting, struct sf_region *region, const struct sf_image *image,
 			const struct sf_mapping *mapping)
 {
+	const struct sf_image *perf_map;
 	uint64_t address;
 
-	region->image = image->number;
-	if (sf_image_address(image, mapping->offset, &address))
+	if (image && sf_image_address(image, mapping->offset, &address)) {
+		region->image = image->number;
 		region->bias = mapping->start - address;
-	else
+		return;
+	}
+	perf_map = find_perf_map(collecting);
+	if (perf_map) {
+		region->image = perf_map->number;
+	} else if (image) {
+		region->image = image->number;
 		region->bias = mapping->start - mapping->offset;
+	}
 }
 
 /* Of a process that has ended the file is found by its path, if it is the same one. */
@@ -65,12 +87,11 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 	if (mapping->path[0] != '/' && strcmp(mapping->path, VDSO) != 0)
 		return NULL;
 	return collecting->recorded ? sf_images_add(collecting->images, 0, &seen)
-				: sf_images_find(collecting->images, collecting->pid, mapping);
+				: sf_images_find(collecting->images, collecting->live_id, mapping);
 }
 
 static bool collect(const struct sf_mapping *mapping, void *arg)
 {
-	const struct sf_image *image;
 	struct collecting *collecting = arg;
 	struct sf_region region = { .start = mapping->start, .end = mapping->end };
 
@@ -79,9 +100,7 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 		return true;
 	if (strcmp(mapping->path, VDSO) == 0)
 		collecting->vdso = mapping->start;
-	image = find_image(collecting, mapping);
-	if (image)
-		place_image(&region, image, mapping);
+	place_image(collecting, &region, find_image(collecting, mapping), mapping);
 	if (collecting->regions.n >= MAX_REGIONS || !sf_vec_push(&collecting->regions, region)) {
 		collecting->no_memory = true;
 		return false;
@@ -289,12 +308,13 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images, struct sf_error *err)
 {
 	struct collecting collecting = {
-		.pid = sf_process_live_id(process->pid),
+		.pid = process->pid,
+		.live_id = sf_process_live_id(process->pid),
 		.images = images,
 	};
 	struct sf_code_map *map = NULL;
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), load_ns = 0;
-	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
+	bool read = sf_process_maps(collecting.live_id, collect, &collecting, err);
 
 	/* The list of a process that has ended, and that its parent has not waited for, is empty: what was known stays. */
 	if (!read || !collecting.regions.n || is_of_next_program(process, &collecting))

@@ -30,6 +30,13 @@ FAULTS = [
     ("frozen/coreclr/frames.c", "!present || !is_caller", "!is_caller", "test_clr_walk"),
     ("frozen/coreclr/step.c", "still->flags & SF_STILL_COPY && leads_on", "leads_on", "test_clr_walk"),
     ("frozen/coreclr/step.c", "\t*pc_ret = regs.pc;\n\treturn is_return_address(cursor, regs.pc);", "\t*pc_ret = regs.pc;\n\treturn true;", "test_clr_walk"),
+    ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* V8's code leaves a function so that ends with a jump */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
+     "test_code_x86_64"),
+    # Names from perf maps.
+    ("symbols/perf_map.c", "wanted[i].name = name;", "wanted[i].name = wanted[i].name.at ? wanted[i].name : name;", "test_perf_map"),
+    ("symbols/perf_map.c", "wanted[i].address - start < size", "wanted[i].address - start <= size", "test_perf_map"),
+    ("symbols/perf_map.c", "sf_intern_add(texts, wanted->name.at,", "sf_intern_add(sf_intern_create(), wanted->name.at,", "test_perf_map"),
+    ("symbols/perf_map.c", "&& *line->at++ == ' ';", "&& *line->at++;", "test_perf_map"),
     # Names of stripped programs by NativeAOT.
     ("symbols/ilc_module.c", "{ 16, 25 }", "{ 16, 24 }", "test_ilc_methods"),
     ("symbols/ilc_module.c", "= (uint64_t)relocation.r_addend;", "|= 0;", "test_ilc_methods"),

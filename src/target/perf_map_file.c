@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the perf map of a process. */
+#include "target/perf_map_file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/foreign_file.h"
+#include "os/task.h"
+
+#define BEGIN "/tmp/perf-"
+#define END ".map"
+
+bool sf_is_perf_map_path(const char *path)
+{
+	const size_t begin = sizeof(BEGIN) - 1;
+	size_t digits;
+
+	if (strncmp(path, BEGIN, begin) != 0)
+		return false;
+	digits = strspn(path + begin, "0123456789");
+	return digits && strcmp(path + begin + digits, END) == 0;
+}
+
+/* *owner_ret: whose file it has to be, if not root's. */
+static int open_map(int32_t pid, char *path, size_t size, uint32_t *owner_ret)
+{
+	const uint32_t user = sf_process_user(pid);
+	int fd = -1;
+
+	snprintf(path, size, BEGIN "%d" END, sf_task_inner_id(pid, pid));
+	*owner_ret = user == UINT32_MAX ? geteuid() : user;
+	if (user == UINT32_MAX)
+		sf_foreign_open(AT_FDCWD, path, &fd, NULL);
+	else
+		fd = sf_process_open_path(sf_process_live_id(pid), path);
+	return fd;
+}
+
+struct sf_image *sf_perf_map_file(struct sf_images *images, int32_t pid)
+{
+	struct sf_image_seen seen = { 0 };
+	struct stat status;
+	uint32_t owner;
+	char path[64];
+	SF_CLEANUP(close) int fd = open_map(pid, path, sizeof(path), &owner);
+
+	if (fd < 0 || fstat(fd, &status) != 0 || (status.st_uid != 0 && status.st_uid != owner))
+		return NULL;
+	seen.path = path;
+	seen.inode = status.st_ino;
+	seen.device = status.st_dev;
+	return sf_images_add(images, pid, &seen);
+}
