@@ -13,7 +13,7 @@ bool sf_is_perf_map_path(const char *path);
 
 /*
  * The perf map that the process has for itself, in its own /tmp and by its own number; of one that has ended, the one in our /tmp.
- * As perf does, only a file of root, or of the process's user, is taken: everybody may write to /tmp. NULL: there is none.
+ * Only a file of root, or of the process's user, is taken: everybody may write to /tmp. NULL: there is none.
  */
 struct sf_image *sf_perf_map_file(struct sf_images *images, int32_t pid);
 
