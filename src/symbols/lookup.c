@@ -221,6 +221,16 @@ static struct job *find_free(struct jobs *jobs)
 	return NULL;
 }
 
+/* What running children do not use of their room is there for others when they end. */
+static bool has_room(const struct jobs *jobs)
+{
+	bool runs = false;
+
+	for (const struct job *job = jobs->all; job < jobs->all + MAX_CHILDREN; job++)
+		runs |= job->child.pid != 0;
+	return !runs || jobs->lookup->room_left >= LEAST_ANSWERS;
+}
+
 bool sf_lookup_resolve(struct sf_lookup *lookup, const struct sf_lookup_image *images, size_t n, sf_location_fn *fn,
 		       struct sf_error *err)
 {
@@ -232,7 +242,7 @@ bool sf_lookup_resolve(struct sf_lookup *lookup, const struct sf_lookup_image *i
 	for (size_t i = 0; i < n; i++)
 		jobs.n_addresses += images[i].n;
 	do {
-		for (; next < n && !jobs.failed && (job = find_free(&jobs)); next++) {
+		for (; next < n && !jobs.failed && has_room(&jobs) && (job = find_free(&jobs)); next++) {
 			if (images[next].n)
 				begin(&jobs, job, &images[next]);
 		}

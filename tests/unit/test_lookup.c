@@ -118,6 +118,21 @@ static void test_no_time_for_debug_data(void **state)
 	assert_non_null(sf_lookup_note(&lookup));
 }
 
+/* Room is given by the number of addresses: one image takes nearly all of it, until it is known how little it needs. */
+static void test_one_image_with_most_addresses(void **state)
+{
+	struct sf_lookup lookup = sf_lookup_begin(NULL);
+	static uint64_t many[20000];
+
+	(void)state;
+	many[0] = own[0];
+	images[0].addresses = many;
+	images[0].n = sizeof(many) / sizeof(many[0]);
+	assert_true(sf_lookup_resolve(&lookup, images, 5, on_location, NULL));
+	assert_named(5, true);
+	assert_null(sf_lookup_note(&lookup));
+}
+
 /* The room is shared: where that of all is short, each image has some. */
 static void test_little_room(void **state)
 {
@@ -148,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all_images, prepare, clean_up),
 		cmocka_unit_test_setup_teardown(test_no_time_for_debug_data, prepare, clean_up),
+		cmocka_unit_test_setup_teardown(test_one_image_with_most_addresses, prepare, clean_up),
 		cmocka_unit_test_setup_teardown(test_little_room, prepare, clean_up),
 		cmocka_unit_test_setup_teardown(test_unwanted, prepare, clean_up),
 	};
