@@ -61,8 +61,17 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 /* Prints the header above the sections, in report_header.c. */
 void sf_report_header(const struct sf_report *report, const struct sf_output *output);
 
+/* What holds for some rows of the tables of functions and calls, in report_footnotes.c. */
+void sf_report_footnotes(const struct sf_report *report, const struct sf_output *output);
+
 /* The tree section, in report_tree.c. */
 void sf_report_tree(const struct sf_report *report, const struct sf_output *output);
+
+/* What the report's clock counts: "time", or the unit of an event. */
+static inline const char *sf_report_unit(const struct sf_report *report)
+{
+	return report->aggregate->clock == SF_CLOCK_EVENT ? report->profile->measure.unit : "time";
+}
 
 /* A weight by the report's clock, as text: a time, a number of bytes, or a count. */
 char *sf_report_weight(const struct sf_report *report, char ret[32], uint64_t weight);

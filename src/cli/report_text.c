@@ -15,17 +15,12 @@ static void print_title(const struct sf_output *output, const char *title, const
 }
 
 /* The unit of the column of weights. */
-static const char *unit_of(const struct sf_report *report)
-{
-	return report->aggregate->clock == SF_CLOCK_EVENT ? report->profile->measure.unit : "time";
-}
-
 /* The title of a table of weights and samples. */
 static void print_share_title(const struct sf_report *report, const struct sf_output *output, const char *title, const char *what)
 {
 	char columns[80];
 
-	snprintf(columns, sizeof(columns), "       %%  %9.20s    samples  %s", unit_of(report), what);
+	snprintf(columns, sizeof(columns), "       %%  %9.20s    samples  %s", sf_report_unit(report), what);
 	print_title(output, title, columns);
 }
 
@@ -363,40 +358,6 @@ static void print_notes(const struct sf_profile *profile, const struct sf_output
 	}
 }
 
-/* Once, and what to do about it. */
-static void print_approximate(const struct sf_report *report, const struct sf_output *output)
-{
-	const struct sf_aggregate *sums = report->aggregate;
-	char text[500], time[32];
-
-	if (!sums->approximate_ns)
-		return;
-	snprintf(text, sizeof(text),
-		 "the innermost function is uncertain in %.1f %% of " SF_MANAGED_TIME " %s (%s): calls that the "
-		 "compiler inlined there may be missing. " SF_EXACT_HINT,
-		 sf_report_percent(sums->approximate_ns, sums->managed_ns), unit_of(report),
-		 sf_report_weight(report, time, sums->approximate_ns));
-	fprintf(output->file, "\n" SF_REPORT_MARK "     ");
-	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
-}
-
-static void print_guessed(const struct sf_report *report, const struct sf_output *output)
-{
-	const struct sf_aggregate *sums = report->aggregate;
-	char text[300], time[32];
-
-	if (!sums->tree.guessed_ns)
-		return;
-	snprintf(
-		text, sizeof(text),
-		"in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame. "
-		"It may be wrong, and so may all above it.",
-		sf_report_percent(sums->tree.guessed_ns, sums->total_ns), unit_of(report),
-		sf_report_weight(report, time, sums->tree.guessed_ns));
-	fprintf(output->file, "\n" SF_REPORT_GUESS "     ");
-	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
-}
-
 void sf_report_text(const struct sf_report *report, const struct sf_output *output)
 {
 	struct sf_output bounded = *output;
@@ -408,10 +369,6 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 		if (report->only < 0 || (unsigned)report->only == section)
 			sections[section](report, &bounded);
 	}
-	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS ||
-	    report->only == SF_SECTION_TREE)
-		print_approximate(report, &bounded);
-	if (report->only < 0 || report->only == SF_SECTION_TREE)
-		print_guessed(report, &bounded);
+	sf_report_footnotes(report, &bounded);
 	print_notes(report->profile, &bounded);
 }

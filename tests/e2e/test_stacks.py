@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks in several places: what is shown of them is of one moment."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -104,6 +105,7 @@ def test_unknown_in_no_file(stillframe, tmp_path, target):
     stacks = recording.stacks_of(unknown)
     assert {tuple(names[:5]) for names, _ in stacks} == {(unknown,) * 4 + ("main",)}, stacks
     assert not {name for name in names_of_views(stillframe, tmp_path / "r.sfr", [unknown]) if name.startswith("0x")}
+    assert re.search(r"note: \d+\.\d % of the time \(.*\) is in code in no file", stillframe("report", tmp_path / "r.sfr").out)
     assert f"  #0  {unknown}  0x" in stillframe("dump", "-p", started.pid).out
 
 
