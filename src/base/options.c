@@ -258,8 +258,8 @@ static bool fail_unknown(const struct sf_command *command, const char *argument,
 	if (size > 2 && argument[1] == '-')
 		guess = closest(command, argument + 2, size - 2);
 	if (guess)
-		return sf_fail_hint(err, "Did you mean --%s?", guess->name);
-	return sf_fail_hint(err, "See stillframe %s --help.", command->name);
+		sf_fail_hint(err, "Did you mean --%s?", guess->name);
+	return false;
 }
 
 static bool find_long(const struct sf_command *command, const char *argument, struct given *ret,
