@@ -15,8 +15,8 @@ ALSO = {"signal": r".*", "ptrace": r"os/", "perf": r"os/|agent/|frozen/signal/",
         "bpf": r"os/|frozen/trace\.h|base/foreign_file\.c"}
 FORMS = (r"\bsf_(?:engine_)?%s_?(?:check_dump|dump|describe|options|check_settings)?\b|\bSF_ENGINE_%s\b|\bengine[ -]%s\b"
          r"|\b%s engine\b|\bengine = \"%s\"|-e %s\b|\"capture/%s(?:_\w+)?\.h\"")
-# A perf map is a file of a runtime's.
-ELSE = re.compile(r"perf[ _]maps?(?![a-z])|/tmp/perf-|tools/perf/", re.IGNORECASE)
+# A perf map is a file of a runtime's, which it writes by an option.
+ELSE = re.compile(r"perf[ _]maps?(?![a-z])|/tmp/perf-|tools/perf/|--perf-basic-prof", re.IGNORECASE)
 QUESTION = re.compile(r"strcmp\([^;]*engine->name|engine == &|engine->(?:inside|outside)\b")
 
 
