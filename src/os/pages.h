@@ -35,13 +35,24 @@ void sf_pages_close(struct sf_pages *pages);
  */
 size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
 
+/* Where a stack lies. */
+struct sf_pages_stack {
+	uint64_t sp;             /* an address in it: given */
+	uint64_t start, end;     /* of its mapping; both 0: nothing is mapped there */
+	bool     is_plain;       /* private memory without a file, whose pages the kernel alone fills: no read of it waits */
+};
+
+/*
+ * Finds the mappings of stacks of a process, by the id of one of its threads. The function reads /proc/PID/smaps, whose
+ * cost grows with the memory of the process: 5 ms for 800 mappings of .NET.
+ */
+void sf_pages_find_stacks(int32_t tid, struct sf_pages_stack *stacks, size_t n);
+
 /*
  * The kernel's copy of a stack ends at the first page that was never touched: in a large array, for example, of which a
  * function has used little. This function puts pages of zeros there, from `addr` up to `end`, as a read by the program
- * itself would. It does so only in private memory without a file whose pages the kernel alone fills, so that no read
- * waits. False: the memory is of another kind, or nothing is mapped. The function reads /proc/PID/smaps, whose cost
- * grows with the memory of the process.
+ * itself would; 64 pages at the most. The memory must be plain (struct sf_pages_stack). False: not all of it is there.
  */
-bool sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
+bool sf_pages_fill(int32_t tid, uint64_t addr, uint64_t end);
 
 #endif

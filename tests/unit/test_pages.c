@@ -174,11 +174,14 @@ static void a_process_that_has_ended_gives_nothing(void **state)
 
 /* --- pages that are filled --- */
 
+static uint64_t address(size_t i)
+{
+	return (uintptr_t)region + i * page;
+}
+
 static bool fill(size_t first, size_t n)
 {
-	const uint64_t addr = (uintptr_t)region + first * page;
-
-	return sf_pages_fill(child, child, addr + 8, addr + n * page);
+	return sf_pages_fill(child, address(first) + 8, address(first + n));
 }
 
 static void pages_that_were_never_touched_are_filled(void **state)
@@ -194,24 +197,35 @@ static void pages_that_were_never_touched_are_filled(void **state)
 	assert_page(3, 0);
 }
 
-static void only_private_memory_is_filled(void **state)
+static void assert_stack(const struct sf_pages_stack *stack, size_t first, size_t n, bool is_plain)
+{
+	assert_int_equal(stack->start, address(first));
+	assert_int_equal(stack->end, address(first + n));
+	assert_int_equal(stack->is_plain, is_plain);
+}
+
+/* By one pass over the mappings, in any order. */
+static void only_private_memory_is_plain(void **state)
 {
 	void *shared = mmap(region, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	void *of_a_file = mmap(region + 2 * page, page, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0);
+	struct sf_pages_stack stacks[] = {
+		{ .sp = address(3) + 100 }, { .sp = address(0) }, { .sp = address(4) }, { .sp = address(2) - 1 }, { .sp = address(2) },
+	};
 	(void)state;
 
 	close(file);
 	assert_true(shared != MAP_FAILED && of_a_file != MAP_FAILED);
 	munmap(region + 4 * page, page);
 	start_child();
-	assert_false(fill(0, 1));
-	assert_true(fill(1, 1));
-	assert_false(fill(2, 1));
-	assert_false(fill(4, 1));
-	/* Not beyond its mapping. */
-	assert_true(fill(3, 3));
-	assert_int_equal(read_from(3 * page, page), page);
+	sf_pages_find_stacks(child, stacks, 5);
+	assert_stack(&stacks[0], 3, 1, true);
+	assert_stack(&stacks[1], 0, 1, false);
+	assert_true(!stacks[2].start && !stacks[2].end && !stacks[2].is_plain);
+	assert_stack(&stacks[3], 1, 1, true);
+	assert_stack(&stacks[4], 2, 1, false);
+	assert_false(fill(3, 2));
 }
 
 /* --- a page that never comes --- */
@@ -228,14 +242,15 @@ static int make_missing(void)
 	return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &missing) == 0;
 }
 
-/* In a process of its own, which a page that never comes would end by SIGALRM. */
-static void fill_missing(void)
+/* In a process of its own. */
+static void look_at_missing(void)
 {
-	alarm(5);
+	struct sf_pages_stack stack = { .sp = address(0) };
+
 	if (!make_missing())
 		_exit(77);
-	child = getpid();
-	_exit(fill(0, 1));
+	sf_pages_find_stacks(getpid(), &stack, 1);
+	_exit(stack.end != address(1) || stack.is_plain);
 }
 
 static void a_page_that_a_program_fills_is_left_to_it(void **state)
@@ -245,7 +260,7 @@ static void a_page_that_a_program_fills_is_left_to_it(void **state)
 
 	child = fork();
 	if (child == 0)
-		fill_missing();
+		look_at_missing();
 	assert_int_equal(waitpid(child, &status, 0), child);
 	child = 0;
 	assert_true(WIFEXITED(status));
@@ -338,7 +353,7 @@ int main(void)
 		TEST(another_program_has_other_pages),
 		TEST(a_process_that_has_ended_gives_nothing),
 		TEST(pages_that_were_never_touched_are_filled),
-		TEST(only_private_memory_is_filled),
+		TEST(only_private_memory_is_plain),
 		TEST(a_page_that_a_program_fills_is_left_to_it),
 		TEST(a_thread_that_never_goes_on_ends_the_process),
 		TEST(a_thread_that_merely_sleeps_is_waited_for),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "capture/perf/perf.h"
+#include "os/pages.h"
 #include "perf_rings.h"
 
 #define MS UINT64_C(1000000)
@@ -21,11 +22,13 @@ static struct perf_event_mmap_page *pages[N_CPUS];
 static struct sf_perf perf;
 
 #define NOBODY 0x3ffffff0 /* no process has this id, or one of the next */
+#define MB (UINT64_C(1) << 20)
 #define N_THREADS 40
 static struct sf_thread threads[N_THREADS]; /* from id 10 on */
 static struct sf_task_run runs[N_THREADS];
-static bool is_gone, is_found, has_hole;
-static unsigned n_met, n_filled;
+static bool is_gone, is_found, is_deep, is_plain;
+static unsigned n_met, n_looks;
+static size_t n_found;
 static char told[512];
 
 /* The records that were sent. */
@@ -55,7 +58,8 @@ void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *nam
 void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
-bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
+void __wrap_sf_pages_find_stacks(int32_t tid, struct sf_pages_stack *stacks, size_t n);
+bool __wrap_sf_pages_fill(int32_t tid, uint64_t addr, uint64_t end);
 void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
@@ -139,13 +143,24 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 	return !is_gone;
 }
 
-bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end)
+/* The stacks of all threads end 128 bytes above their stack pointer, or 1 MB. */
+void __wrap_sf_pages_find_stacks(int32_t tid, struct sf_pages_stack *stacks, size_t n)
 {
-	assert_int_equal(pid, 10);
-	assert_int_equal(tid, 10);
-	assert_true(addr < end);
-	n_filled++;
-	return has_hole;
+	assert_in_range(tid, 10, 10 + N_THREADS);
+	n_looks++;
+	n_found += n;
+	for (size_t i = 0; i < n; i++) {
+		stacks[i].start = stacks[i].sp - 256;
+		stacks[i].end = stacks[i].sp + (is_deep ? MB : 128);
+		stacks[i].is_plain = is_plain;
+	}
+}
+
+bool __wrap_sf_pages_fill(int32_t tid, uint64_t addr, uint64_t end)
+{
+	assert_true(addr < end && end - addr <= SF_PERF_MAX_STACK);
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "%d+%x ", tid, (unsigned)(end - addr));
+	return true;
 }
 
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
@@ -194,8 +209,10 @@ void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread
 static int set_up(void **state)
 {
 	(void)state;
-	has_hole = false;
-	n_filled = 0;
+	is_deep = false;
+	is_plain = true;
+	n_looks = 0;
+	n_found = 0;
 	perf = (struct sf_perf){ .events = { .children = true, .kernel = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
 	perf.base.watch.options = &perf.base.options;
 	sf_perf_budget_begin(&perf.budget);
@@ -209,6 +226,7 @@ static int set_up(void **state)
 		runs[i] = (struct sf_task_run){ 0 };
 		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .needs.size = SF_COPY_FIRST,
 						 .task = { .pid = 10, .tid = 10 + i } };
+		assert_true(sf_vec_push(&perf.base.watch.threads, &threads[i]));
 	}
 	is_gone = is_found = false;
 	n_met = 0;
@@ -230,6 +248,7 @@ static int tear_down(void **state)
 	sf_vec_deinit(&perf.to_hold);
 	sf_perf_newcomers_deinit(&perf.newcomers);
 	sf_vec_deinit(&perf.base.watch.processes);
+	sf_vec_deinit(&perf.base.watch.threads);
 	return 0;
 }
 
@@ -568,12 +587,23 @@ static void test_copies_that_are_cut(void **state)
 	atomic_store(&threads[0].needs.again, true);
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(sent[0].stack_size, 248);
-	assert_int_equal(sent[0].stack_more, 0);
+	assert_int_equal(sent[0].stack_more, 1); /* as far as is known */
 	assert_int_equal(sent[1].stack_size, 256);
 	assert_int_equal(sent[1].stack_more, 1);
 	assert_int_equal(perf.stack_wanted, 2 * 1024);
-	assert_int_equal(n_filled, 1);
+	assert_int_equal(n_looks, 1);
 	assert_true(sent[0].sp >= 0x1000 && sent[0].sp < 0x1000 + sf_perf_n_regs);
+}
+
+/* A batch at that time, with a sample of one thread whose copy has ended at half its room. */
+static void half_a_copy(int32_t tid, uint64_t now_ns)
+{
+	struct made_record made;
+
+	made_sample(&made, 10, tid, now_ns - 1, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
+	append(0, &made);
+	ran((unsigned)tid - 10, 1);
+	sf_perf_batch(&perf, now_ns);
 }
 
 /*
@@ -582,20 +612,63 @@ static void test_copies_that_are_cut(void **state)
  */
 static void test_a_hole(void **state)
 {
+	(void)state;
+	is_deep = true;
+	atomic_store(&threads[0].needs.again, true);
+	perf.events.stack_bytes = SF_PERF_MAX_STACK;
+	half_a_copy(10, 2000 * MS);
+	half_a_copy(10, 2010 * MS);
+	assert_int_equal(n_looks, 2);
+	/* The end of the stack, and what lies above the stack pointer. */
+	assert_string_equal(told, "10+fff8 10+fff8 10+fff8 10+fff8 ");
+	assert_int_equal(sent[1].stack_size, 128);
+	assert_int_equal(sent[1].stack_more, 1);
+	assert_false(buffer.copy.longest);
+	assert_int_equal(perf.stack_wanted, 0);
+}
+
+/* Memory that the kernel does not fill alone is left as it is. */
+static void test_a_hole_that_is_not_filled(void **state)
+{
+	(void)state;
+	is_deep = true;
+	is_plain = false;
+	half_a_copy(10, 2000 * MS);
+	half_a_copy(10, 2010 * MS);
+	assert_int_equal(n_looks, 1);
+	assert_string_equal(told, "");
+	assert_int_equal(sent[1].stack_more, 0);
+}
+
+/* One look is for all threads of the process whose stacks are not known. */
+static void test_stacks_are_looked_at_together(void **state)
+{
 	struct made_record made;
 
 	(void)state;
-	has_hole = true;
-	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
-	append(0, &made);
-	atomic_store(&threads[0].needs.again, true);
-	perf.events.stack_bytes = SF_PERF_MAX_STACK;
-	sf_perf_batch(&perf, MS);
-	assert_int_equal(n_filled, 1);
-	assert_int_equal(sent[0].stack_size, 128);
-	assert_int_equal(sent[0].stack_more, 1);
-	assert_false(buffer.copy.longest);
-	assert_int_equal(perf.stack_wanted, 0);
+	for (int32_t tid = 13; tid < 20; tid++) {
+		made_sample(&made, 10, tid, 5, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
+		append(0, &made);
+	}
+	sf_perf_batch(&perf, 2000 * MS);
+	half_a_copy(20, 2010 * MS);
+	assert_int_equal(n_looks, 2);
+	assert_int_equal(n_found, 8);
+}
+
+/* A look that has cost much is followed by time without one. The stack is taken to go on meanwhile. */
+static void test_looks_cost_a_part_of_a_cpu(void **state)
+{
+	(void)state;
+	perf.holes.paid_ns = 2000 * MS;
+	perf.holes.credit_ns = -(int64_t)MS;
+	half_a_copy(10, 2050 * MS);
+	half_a_copy(10, 2099 * MS);
+	assert_int_equal(n_looks, 0);
+	assert_int_equal(sent[1].stack_more, 1);
+	half_a_copy(10, 2101 * MS);
+	assert_int_equal(n_looks, 1);
+	assert_true(perf.holes.credit_ns < (int64_t)MS / 100);
 }
 
 /* Only a copy that was handed on whole says that there is no longer one. */
@@ -623,15 +696,11 @@ static void test_the_longest_copy(void **state)
 /* The end of a stack is looked at once. */
 static void test_the_end_of_a_stack(void **state)
 {
-	struct made_record made;
-
 	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		made_sample(&made, 10, 10, 6 + i, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
-		append(0, &made);
-	}
-	sf_perf_batch(&perf, MS);
-	assert_int_equal(n_filled, 1);
+	half_a_copy(10, 2000 * MS);
+	half_a_copy(10, 2010 * MS);
+	half_a_copy(10, 2020 * MS);
+	assert_int_equal(n_looks, 1);
 	assert_int_equal(n_sent, 3);
 	assert_int_equal(sent[2].stack_more, 0);
 }
@@ -954,6 +1023,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_hole_that_is_not_filled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stacks_are_looked_at_together, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_looks_cost_a_part_of_a_cpu, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_longest_copy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),

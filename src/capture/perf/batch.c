@@ -196,6 +196,7 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	sf_perf_events_end(&perf->signals.events);
 	sf_perf_sleeps_end(perf, now_ns);
 	learn_sizes(perf);
+	sf_perf_holes_fill(perf, now_ns);
 	hold_all(perf, now_ns);
 	return perf->n_samples - n_before;
 }

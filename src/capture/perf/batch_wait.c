@@ -15,7 +15,7 @@
 #define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */
 #define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
 #define BEGIN_NS 1000000000         /* of a recording: ... */
-#define BATCH_NS_BEGIN 10000000     /* ... copies of sleeps that are too short are soon replaced */
+#define BATCH_NS_BEGIN 10000000     /* ... copies of sleeps that are too short are soon replaced, and holes in stacks filled */
 #define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LOOK_NS 2000000             /* between two looks at the rings, where more than one thread ends in this time */
@@ -71,10 +71,10 @@ static bool many_end(struct sf_perf *perf, uint64_t now_ns)
 	return n * LOOK_NS > ns && !perf->kernel_time.n_sought;
 }
 
-/* Whether copies of sleeps may turn out too short now. */
+/* Whether the stacks of sleeping threads are hardly known yet. */
 static bool is_beginning(const struct sf_perf *perf)
 {
-	return perf->sleeps.on && perf->base.sampled_ns < BEGIN_NS && !sf_perf_stack_is_longest(perf->sleeps.switches.stack_bytes);
+	return perf->sleeps.on && perf->base.sampled_ns < BEGIN_NS;
 }
 
 /* The lower the rate, the longer a batch. */

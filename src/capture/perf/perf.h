@@ -11,6 +11,7 @@
 #include "capture/perf/budget.h"
 #include "capture/perf/counting.h"
 #include "capture/perf/events.h"
+#include "capture/perf/holes.h"
 #include "capture/perf/kernel_time.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
@@ -43,7 +44,7 @@ struct sf_perf {
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
 	uint64_t next_scan_ns;        /* when all processes are looked at again, at the latest */
 	uint64_t next_others_ns;      /* when it is asked next whether one ran that was passed over */
-	uint64_t next_fill_ns;        /* when a hole in a stack may be filled next */
+	struct sf_perf_holes holes;
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
 	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */

@@ -2,11 +2,9 @@
 /* One sample out of a ring: what the kernel copied of the thread becomes a still, or a loss. */
 #include <string.h>
 
+#include "capture/perf/holes.h"
 #include "capture/perf/perf.h"
-#include "frozen/raw.h"
-#include "os/pages.h"
 
-#define FILL_SHARE 100         /* a look for holes is followed by this many times its CPU time without one */
 #define COPY_MIN 2048u         /* bytes of a stack that are handed on at least, if there are so many */
 
 static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_perf_record *record)
@@ -15,27 +13,6 @@ static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_pe
 	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
 
 	return record->stack_size < most ? record->stack_size : most;
-}
-
-/*
- * The kernel's copy ends before its room is full: at the end of the stack, or at a page that was never touched, as amid a large
- * array. Such pages are filled, so that later copies go on. Returns false at the end of the stack. Looking takes 1 % of a CPU
- * at most; until the next look the stack is taken to go on.
- */
-static bool fill_hole(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint64_t sp)
-{
-	const uint64_t end = sp + record->stack_size, start_ns = sf_raw_thread_cpu_ns();
-	bool filled;
-
-	if (!record->stack_size || thread->copies_end == end)
-		return false;
-	if (record->time_ns < perf->next_fill_ns)
-		return true;
-	filled = sf_pages_fill(record->pid, record->tid, end, sp + SF_PERF_MAX_STACK);
-	if (!filled)
-		thread->copies_end = end;
-	perf->next_fill_ns = record->time_ns + (sf_raw_thread_cpu_ns() - start_ns) * FILL_SHARE;
-	return filled;
 }
 
 /*
@@ -85,6 +62,14 @@ static void add_left(const struct sf_perf_left *left, struct sf_stack_copy *ret)
 	ret->n_others = 1;
 }
 
+/* Behind all stacks. */
+static void add_kernel(const struct sf_perf_record *record, size_t n, struct sf_stack_copy *ret)
+{
+	ret->n_kernel = (uint32_t)n;
+	if (n)
+		memcpy((uint64_t *)sf_stack_copy_kernel(ret), record->chain, n * sizeof(*record->chain));
+}
+
 static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 		      const struct parts *parts, struct sf_stack_copy *ret)
 {
@@ -99,16 +84,14 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		.flags = SF_STILL_COPY | (is_in_exec(thread, record) ? SF_STILL_IN_EXEC : 0u),
 		.time_ns = record->time_ns,
 		.stack_size = size,
-		.n_kernel = (uint32_t)parts->n_kernel,
 	};
 	add_left(parts->left, ret);
-	if (parts->n_kernel)
-		memcpy((uint64_t *)sf_stack_copy_kernel(ret), record->chain, parts->n_kernel * sizeof(*record->chain));
+	add_kernel(record, parts->n_kernel, ret);
 	if (has_left_user(thread, record))
 		return;
 	sf_perf_load_regs(record->regs, &ret->regs);
 	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
-	hole = record->stack_size < record->stack_room && fill_hole(perf, thread, record, ret->stack_start);
+	hole = sf_perf_holes_note(perf, thread, record);
 	ret->stack_more = hole || size < record->stack_size || record->stack_size == record->stack_room;
 	ret->longest = !hole && size == record->stack_size && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
 	if (size)

@@ -20,10 +20,12 @@ static bool may_have_sleeps(const struct sf_thread *thread)
 }
 
 /* Keeps the place of the record of the thread's stack: the next record says whether the thread goes to sleep now. */
-static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t ring, uint64_t time_ns)
+static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t ring, const struct sf_perf_record *record)
 {
 	sf_perf_sleep_forget(thread);
-	thread->sleep.left_ns = time_ns;
+	if (record->regs)
+		sf_perf_holes_note(perf, thread, record);
+	thread->sleep.left_ns = record->time_ns;
 	thread->sleep.place = perf->sleeps.switches.rings[ring].next;
 	thread->sleep.ring = ring;
 	thread->sleep.batch = perf->sleeps.n_batch;
@@ -77,7 +79,7 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 	if (!may_have_sleeps(thread) || record->time_ns < thread->sleeps.from_ns)
 		return;
 	if (record->type == PERF_RECORD_SAMPLE) {
-		note_stack(perf, thread, ring, record->time_ns);
+		note_stack(perf, thread, ring, record);
 	} else if (record->leaves) {
 		leave(perf, thread, record);
 	} else {

@@ -121,6 +121,14 @@ struct sf_kernel_time {
 	uint64_t owed_ns;        /* for which its samples in system calls are to stand, when there is time beyond its other samples */
 };
 
+/* By perf: the mapping of the stack that the thread is on (perf/holes.h). */
+struct sf_thread_stack {
+	uint64_t sp;             /* of the last record whose copy ended before its room; 0: there was none */
+	uint64_t start, end;     /* as found by a look; 0: not yet */
+	bool     is_plain;       /* its holes may be filled */
+	bool     has_hole;       /* the copy of that record ended amid the stack */
+};
+
 /* Samples whose copies were cut, and for whose time the next one stands. */
 struct sf_carried {
 	struct sf_weight weight;
@@ -166,7 +174,7 @@ struct sf_thread {
 	struct sf_kernel_time kernel_time;
 
 	struct sf_copy_needs needs;
-	uint64_t copies_end;     /* where the kernel's copies of its stack end, and its stack; 0: not known */
+	struct sf_thread_stack stack;
 	bool     copy_was_full;  /* the last copy had no more room */
 	struct sf_carried carried[2]; /* [1]: of samples on a CPU. The walking thread's */
 };

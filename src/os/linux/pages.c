@@ -17,6 +17,7 @@
 #define THERE (UINT64_C(3) << 62)
 #define MAX_PAGES 1040   /* 4 MB and a little, in pages of 4 KB */
 #define MAX_RUNS 16      /* of pages that are there; behind them nothing is read */
+#define MAX_FILLED 64    /* pages, at once */
 
 struct run {
 	size_t start, end;   /* offsets from `addr` */
@@ -135,11 +136,13 @@ size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret
 	return read_runs(tid, ret, addr, runs, find_runs(entries, told, addr % page, page, size, runs));
 }
 
-/* A search for the mapping that holds an address, in the lines of /proc/PID/smaps. */
+/* A search for the mappings that hold the stacks, in the lines of /proc/PID/smaps. */
 struct search {
-	uint64_t addr;
-	uint64_t end;        /* of that mapping; 0: not found yet */
-	bool     plain;
+	struct sf_pages_stack *stacks;
+	size_t n;
+	uint64_t last;       /* the highest of the stack pointers: no line behind its mapping is of use */
+	uint64_t start, end; /* of the mapping that the lines are of */
+	bool     is_private;
 };
 
 /* "START-END rw-p OFFSET DEVICE INODE PATH": no path, or that of the first thread's stack. */
@@ -156,6 +159,20 @@ static bool is_filled_by_program(const char *flags)
 	return strstr(flags, " um") || strstr(flags, " uw") || strstr(flags, " ui");
 }
 
+/* VmFlags is the last line of a mapping. */
+static void end_mapping(const struct search *search, const char *flags)
+{
+	for (size_t i = 0; i < search->n; i++) {
+		struct sf_pages_stack *stack = &search->stacks[i];
+
+		if (stack->sp < search->start || stack->sp >= search->end)
+			continue;
+		stack->start = search->start;
+		stack->end = search->end;
+		stack->is_plain = search->is_private && !is_filled_by_program(flags);
+	}
+}
+
 static bool search_line(const char *line, void *arg)
 {
 	struct search *search = arg;
@@ -164,35 +181,39 @@ static bool search_line(const char *line, void *arg)
 	int path_at = 0;
 
 	if (sscanf(line, "%lx-%lx %*c%*c%*c%c %*s %*s %*s %n", &start, &end, &shared, &path_at) >= 3) {
-		if (start > search->addr)
-			return false;
-		if (search->addr < end) {
-			search->end = end;
-			search->plain = shared == 'p' && path_at && is_private_memory(line, path_at);
-		}
-		return true;
+		search->start = start;
+		search->end = end;
+		search->is_private = shared == 'p' && path_at && is_private_memory(line, path_at);
+		return start <= search->last;
 	}
-	if (!search->end || strncmp(line, "VmFlags:", 8) != 0)
-		return true;
-	search->plain = search->plain && !is_filled_by_program(line);
-	return false;
+	if (strncmp(line, "VmFlags:", 8) == 0)
+		end_mapping(search, line);
+	return true;
 }
 
-bool sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end)
+void sf_pages_find_stacks(int32_t tid, struct sf_pages_stack *stacks, size_t n)
+{
+	struct search search = { .stacks = stacks, .n = n };
+	char path[64];
+
+	for (size_t i = 0; i < n; i++) {
+		stacks[i].start = stacks[i].end = 0;
+		stacks[i].is_plain = false;
+		if (stacks[i].sp > search.last)
+			search.last = stacks[i].sp;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/smaps", tid);
+	sf_proc_lines(path, search_line, &search);
+}
+
+bool sf_pages_fill(int32_t tid, uint64_t addr, uint64_t end)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct search search = { .addr = addr };
-	char path[64], byte;
+	struct iovec there[MAX_FILLED];
+	uint8_t bytes[MAX_FILLED];
+	size_t n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
-	sf_proc_lines(path, search_line, &search);
-	if (!search.end || !search.plain)
-		return false;
-	if (end > search.end)
-		end = search.end;
-	for (; addr < end; addr = (addr / page + 1) * page) {
-		if (sf_process_read(tid, &byte, addr, 1) != 1)
-			return false;
-	}
-	return true;
+	for (; addr < end && n < MAX_FILLED; addr = (addr / page + 1) * page)
+		there[n++] = (struct iovec){ (void *)(uintptr_t)addr, 1 };
+	return process_vm_readv(tid, &(struct iovec){ bytes, n }, 1, there, n, 0) == (ssize_t)n;
 }
