@@ -30,9 +30,14 @@ static uint32_t longest_cut;
 static char told[2000];
 static union {
 	struct sf_stack_copy copy;
-	uint8_t room[sizeof(struct sf_stack_copy) + SF_PERF_MAX_RECORD];
+	uint8_t room[sizeof(struct sf_stack_copy) + 2 * SF_PERF_MAX_RECORD];
 } buffer;
+static enum sf_copy_result read_result; /* of a thread that is read where it sleeps ... */
+static uint64_t read_pc, read_sp;       /* ... there */
 
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+enum sf_copy_result __wrap_sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look, const struct sf_copy_plan *plan,
+					   struct sf_pages *pages, struct sf_stack_copy *ret);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
@@ -50,6 +55,23 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 	(void)task;
 	*ret = run;
 	return !has_ended;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_look){ .placed = true };
+	return true;
+}
+
+enum sf_copy_result __wrap_sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look, const struct sf_copy_plan *plan,
+					   struct sf_pages *pages, struct sf_stack_copy *ret)
+{
+	(void)task, (void)look, (void)pages;
+	assert_true(plan->size >= SF_PERF_MAX_STACK);
+	*ret = (struct sf_stack_copy){ .flags = SF_STILL_UNHELD, .stack_size = 1000, .regs.pc = read_pc };
+	ret->regs.r[sf_arch_host()->sp] = read_sp;
+	return read_result;
 }
 
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
@@ -80,7 +102,7 @@ void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t pa
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
 {
 	(void)relay;
-	assert_true(want <= SF_PERF_MAX_RECORD);
+	assert_true(want <= 2 * SF_PERF_MAX_RECORD);
 	return &buffer.copy;
 }
 
@@ -148,6 +170,8 @@ static int set_up(void **state)
 	run = (struct sf_task_run){ 0 };
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .needs.size = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
 	has_ended = waker_has_ended = false;
+	read_result = SF_COPY_MOVED;
+	clock_ns = 0;
 	longest_cut = 0;
 	told[0] = 0;
 	return 0;
@@ -372,6 +396,65 @@ static void test_copies_grow_as_soon_as_one_is_too_short(void **state)
 	perf.sleeps.switches.stack_bytes = longest_cut = SF_PERF_MAX_STACK; /* there are no longer ones */
 	batch_of_others(70);
 	assert_int_equal(perf.sleeps.stack_wanted, 0);
+}
+
+/* The registers of all records. */
+static struct sf_regs regs_of_record(void)
+{
+	uint64_t made[64];
+	struct sf_regs regs;
+
+	for (unsigned i = 0; i < sf_perf_n_regs; i++)
+		made[i] = 0x1000 + i;
+	sf_perf_load_regs(made, &regs);
+	return regs;
+}
+
+/* A thread that sleeps in that place, in a batch in which its copy was full. */
+static void sleeps_on(uint64_t pc, uint64_t sp, enum sf_copy_result result)
+{
+	read_pc = pc;
+	read_sp = sp;
+	read_result = result;
+	leaves(0, (double)clock_ns / 1e6 + 1, false);
+	batch((double)clock_ns / 1e6 + 5, 1, 0);
+}
+
+/*
+ * A copy that is full may not be all of the stack. While the thread sleeps in the same place, its stack is read there. The
+ * sample has all registers.
+ */
+static void test_a_sleep_that_goes_on_is_read(void **state)
+{
+	const struct sf_regs regs = regs_of_record();
+	const uint64_t sp = regs.r[sf_arch_host()->sp];
+	(void)state;
+
+	sleeps_on(regs.pc, sp, SF_COPY_DONE);
+	assert_string_equal(told, "sample 5 4; ");
+	assert_int_equal(buffer.copy.stack_size, 1000);
+	assert_int_equal(buffer.copy.room, 1000);
+	assert_memory_equal(&buffer.copy.regs, &regs, sizeof(regs));
+	assert_false(buffer.copy.flags & SF_STILL_UNHELD);
+	sleeps_on(regs.pc + 1, sp, SF_COPY_DONE);
+	assert_int_equal(buffer.copy.stack_size, 256);
+	sleeps_on(regs.pc, sp + 8, SF_COPY_DONE);
+	assert_int_equal(buffer.copy.stack_size, 256);
+	sleeps_on(regs.pc, sp, SF_COPY_MOVED);
+	assert_int_equal(buffer.copy.stack_size, 256);
+}
+
+/* It has the kernel's copy alone. */
+static void test_a_sleep_that_is_over_is_not_read(void **state)
+{
+	const struct sf_regs regs = regs_of_record();
+	(void)state;
+
+	read_pc = regs.pc;
+	read_sp = regs.r[sf_arch_host()->sp];
+	read_result = SF_COPY_DONE;
+	sleep_once(1);
+	assert_int_equal(buffer.copy.stack_size, 256);
 }
 
 /* What a shorter copy lacked is no reason to look at a thread. */
@@ -636,6 +719,8 @@ int main(void)
 		TEST(test_over_several_batches),
 		TEST(test_a_copy_that_is_too_short),
 		TEST(test_copies_grow_as_soon_as_one_is_too_short),
+		TEST(test_a_sleep_that_goes_on_is_read),
+		TEST(test_a_sleep_that_is_over_is_not_read),
 		TEST(test_a_shorter_copy_says_nothing_of_the_longest),
 		TEST(test_kept_for_the_next_batch),
 		TEST(test_without_wakings),

@@ -105,21 +105,60 @@ static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_re
 	       has_left_user(thread, record);
 }
 
+/* Of the stack of a thread that sleeps: at least as much as the kernel copies. */
+static struct sf_copy_plan plan_to_read(struct sf_thread *thread)
+{
+	struct sf_copy_plan plan = sf_thread_copy_plan(thread);
+
+	if (plan.size < SF_PERF_MAX_STACK)
+		plan.size = SF_PERF_MAX_STACK;
+	return plan;
+}
+
+/*
+ * The kernel's copy is not all of the stack, and the thread still sleeps where the record shows it: the stack is read
+ * there. The record has all registers. False: the thread is there no more.
+ */
+static bool read_asleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+			const struct sf_copy_plan *plan, size_t n_kernel, struct sf_stack_copy *ret)
+{
+	const unsigned sp = sf_arch_host()->sp;
+	struct sf_task_look look;
+	struct sf_regs regs;
+
+	if (thread->exec_ns || !sf_task_look(&thread->task, &look) ||
+	    sf_copy_blocked(&thread->task, &look, plan, &perf->base.pages, ret) != SF_COPY_DONE)
+		return false;
+	sf_perf_load_regs(record->regs, &regs);
+	if (regs.pc != ret->regs.pc || regs.r[sp] != ret->regs.r[sp])
+		return false;
+	ret->regs = regs;
+	ret->flags = SF_STILL_COPY;
+	add_kernel(record, n_kernel, ret);
+	return true;
+}
+
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight)
 {
+	const struct sf_copy_plan plan = plan_to_read(thread);
 	/* All of the copy: where threads sleep their stacks differ, and what the last one needed says little. */
 	const struct parts parts =
 		parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_chain : 0);
-	struct sf_stack_copy *copy = sf_relay_reserve_waiting(perf->base.relay, room_for(&parts));
+	const struct parts kernel = { .n_kernel = parts.n_kernel };
+	const uint32_t room = room_for(&parts), to_read = sf_copy_plan_room(&plan) + room_for(&kernel);
+	struct sf_stack_copy *copy =
+		sf_relay_reserve_waiting(perf->base.relay, thread->sleep.to_read && to_read > room ? to_read : room);
+	const bool is_read = thread->sleep.to_read && read_asleep(perf, thread, record, &plan, parts.n_kernel, copy);
 
-	fill_copy(perf, thread, record, &parts, copy);
+	if (!is_read)
+		fill_copy(perf, thread, record, &parts, copy);
 	copy->state = wait->is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	copy->syscall = wait->syscall;
 	copy->cause = wait->cause;
 	copy->flags |= SF_STILL_OPEN;
 	copy->is_only = true;
-	copy->room = sf_perf_stack_is_longest(record->stack_room) ? record->stack_size : record->stack_room;
+	copy->room = is_read || sf_perf_stack_is_longest(record->stack_room) ? copy->stack_size : record->stack_room;
 	copy->time_ns = time_ns;
 	copy->args[0] = sf_perf_first_argument(record->regs);
 	sf_relay_send(perf->base.relay, thread, weight, 0);

@@ -225,6 +225,7 @@ void sf_perf_sleep_finish(struct sf_perf *perf, struct sf_thread *thread, uint64
 	const bool has_end = sleep->woken_ns && sleep->woken_ns <= time_ns;
 	const uint64_t end_ns = has_end ? sleep->woken_ns : time_ns, length_ns = end_ns - sleep->start_ns;
 
+	thread->sleep.to_read = false;
 	if (sleep->has_sample) {
 		add_rest(perf, thread, end_ns, has_end, now_ns);
 		send_waker(perf, thread);

@@ -23,8 +23,7 @@ static bool may_have_sleeps(const struct sf_thread *thread)
 static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t ring, const struct sf_perf_record *record)
 {
 	sf_perf_sleep_forget(thread);
-	if (record->regs)
-		sf_perf_holes_note(perf, thread, record);
+	thread->sleep.to_read = record->regs && (record->stack_size == record->stack_room || sf_perf_holes_note(perf, thread, record));
 	thread->sleep.left_ns = record->time_ns;
 	thread->sleep.place = perf->sleeps.switches.rings[ring].next;
 	thread->sleep.ring = ring;

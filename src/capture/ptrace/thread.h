@@ -100,6 +100,7 @@ struct sf_sleep {
 	void    *record;         /* a copy of that record: a batch has ended since. malloc'd */
 	uint64_t wanted_ns;      /* its length when a sample of it was last due, and was passed over; 0: never */
 	bool     has_sample;
+	bool     to_read;        /* that record's copy is not all of the stack, which can be read while the thread sleeps */
 };
 
 /* The thread's sleeps, of an engine that has the kernel's records of them. */
