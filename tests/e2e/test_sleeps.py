@@ -85,6 +85,14 @@ def test_only_long_ones_by_themselves(stillframe, tmp_path):
     assert seen and min(seen) >= 0.07, (seen, done)
 
 
+def test_the_first_sleeps_of_a_command_are_whole(stillframe, tmp_path):
+    """They are over before a walk could show how deep its stacks are."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", "deep")
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE s.wall_ns > 2900000 AND "
+                               "s.stack IN (SELECT stack FROM stack_frames JOIN frame_names n USING (frame) WHERE n.name = 'in_deep') GROUP BY 1"))
+    assert set(ends) == {"root"} and ends["root"] >= 4, (ends, done)
+
+
 @pytest.mark.alone   # beside others waits for a CPU are long, and records find no room while stillframe waits for one
 def test_all_time_of_a_thread_is_accounted_for(stillframe, tmp_path):
     """On a CPU, waiting for one, and asleep: together the thread's life, and each as the kernel counts it."""

@@ -165,6 +165,7 @@ FAULTS = [
     ("capture/perf/holes.c", "\tif (stack->is_plain)\n", "", "test_perf_batch"),
     ("os/linux/pages.c", "search->is_private && !is_filled_by_program(flags)", "search->is_private && flags", "test_pages"),
     ("os/linux/pages.c", "\t\tif (stacks[i].sp > search.last)\n", "", "test_pages"),
+    ("capture/perf/sleeps_events.c", "sleeps->n_copied / BYTES_PER_NS", "sleeps->n_switches * sleeps->switches.stack_bytes / BYTES_PER_NS", "test_perf_sleeps"),
     ("capture/perf/depth.c", "first > mapping->start && first < mapping->end ? first : mapping->end;", "first ? mapping->end : mapping->end;", "test_perf_depth"),
     ("capture/perf/depth.c", "end - sp <= SF_PERF_MAX_STACK && ", "", "test_perf_depth"),
     ("capture/perf/sleeps_events.c", "budget->part > half ? 2 * (budget->part - half) : 0;", "SF_PERF_ALL + 0 * half * budget->part;", "test_perf_sleeps"),

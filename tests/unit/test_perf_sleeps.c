@@ -684,6 +684,28 @@ static void test_told_twice(void **state)
 	assert_true(thread.sleeps.are_recorded);
 }
 
+/* 70 switches in each 10 ms, of which the limit allows 1 ms. Returns whether the events pause in 0.5 s. */
+static bool pauses_with(uint32_t stack_bytes)
+{
+	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
+	perf.base.limit.share = 5;
+	perf.base.limit.n_cpus = 2;
+	for (uint64_t ms = 1010; ms <= 1500; ms += 10) {
+		perf.sleeps.n_switches = 70;
+		perf.sleeps.n_copied = (uint64_t)70 * stack_bytes;
+		sf_perf_sleeps_limit(&perf, ms * MS);
+	}
+	return perf.sleeps.n_paused;
+}
+
+/* The limit counts what was copied, not the room for it. */
+static void test_what_is_not_copied_costs_nothing(void **state)
+{
+	(void)state;
+	assert_false(pauses_with(256));
+	assert_true(pauses_with(SF_PERF_MAX_STACK));
+}
+
 /* All threads of the machine wake others. Where that is too often, it is no longer told. */
 static void test_wakings_have_a_limit(void **state)
 {
@@ -732,6 +754,7 @@ int main(void)
 		TEST(test_samples_of_cpu_time_come_first),
 		TEST(test_of_an_ended_thread),
 		TEST(test_told_twice),
+		TEST(test_what_is_not_copied_costs_nothing),
 		TEST(test_wakings_have_a_limit),
 	};
 

@@ -72,6 +72,7 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 				 record->type != PERF_RECORD_SWITCH_CPU_WIDE))
 		return;
 	perf->sleeps.n_switches += record->type == PERF_RECORD_SAMPLE;
+	perf->sleeps.n_copied += record->stack_size;
 	thread = sf_perf_thread_of(perf, record, record->type == PERF_RECORD_SAMPLE, now_ns);
 	if (thread && record->type != PERF_RECORD_SAMPLE)
 		sf_on_cpu_switch(&thread->on_cpu, record->time_ns, record->leaves);
@@ -265,7 +266,7 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 	if (!sleeps->on)
 		return 0;
 	sleeps->n_batch++;
-	sleeps->n_switches = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
+	sleeps->n_switches = sleeps->n_copied = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
 	sleeps->began_ns = sf_now_ns();
 	n_bytes = sf_perf_events_begin(&sleeps->switches);
 	if (sleeps->has_wakings)

@@ -63,6 +63,7 @@ struct sf_perf_sleeps {
 	SF_VEC(struct sf_perf_kept_sleep) kept;
 	uint64_t n_kept_bytes;
 	uint64_t n_switches, n_wakings; /* in this batch */
+	uint64_t n_copied;          /* bytes of stacks in it */
 	struct sf_perf_waker wakers[SF_PERF_WAKERS]; /* the last ones, by their ids modulo the number */
 	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that have */
 	uint64_t wanted_ns;         /* the lengths of the former */
