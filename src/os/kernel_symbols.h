@@ -32,6 +32,8 @@ bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols);
  * none.
  */
 bool sf_kernel_symbols_load_own(struct sf_kernel_symbols *symbols);
+/* Whether this user may see addresses, by the first line of code: the kernel shows all of them to a user, or none. */
+bool sf_kernel_symbols_are_shown(void);
 /* kernel.kptr_restrict; 0 where it cannot be read. */
 int sf_kernel_symbols_hidden(void);
 void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols);

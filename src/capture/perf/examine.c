@@ -31,15 +31,12 @@ bool sf_perf_check_all(struct sf_error *err)
 /* Whether this user may read where the kernel's functions are. */
 static void examine_symbols(sf_finding_fn *report, void *arg)
 {
-	struct sf_kernel_symbols symbols = { 0 };
-	const bool fine = sf_kernel_symbols_load(&symbols);
 	const int hidden = sf_kernel_symbols_hidden();
 	char advice[160];
 
 	snprintf(advice, sizeof(advice), "/proc/kallsyms shows no addresses: kernel.kptr_restrict is %d: %shave CAP_SYSLOG.", hidden,
 		 hidden > 1 ? "sysctl kernel.kptr_restrict=1, and " : "");
-	report(arg, fine, "functions of the kernel have names", advice);
-	sf_kernel_symbols_deinit(&symbols);
+	report(arg, sf_kernel_symbols_are_shown(), "functions of the kernel have names", advice);
 }
 
 /* Recorded sleeps need no more than the kernel's frames. */

@@ -51,18 +51,27 @@ static void note_limits(struct sf_kernel_symbols *symbols, const char *name, uin
 		symbols->own_end = address;
 }
 
-/* The letters for code, global and local, weak ones included (nm(1)). Address 0: hidden from this user. */
+/*
+ * What is behind the letter of a line that names code: the letters are those of global and local symbols, weak ones
+ * included (nm(1)). NULL: the line names none. Address 0: hidden from this user.
+ */
+static const char *take_code(const char *line, uint64_t *address_ret)
+{
+	char *end;
+
+	*address_ret = strtoull(line, &end, 16);
+	return end[0] == ' ' && end[1] && strchr("tTwW", end[1]) ? end + 2 : NULL;
+}
+
 bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line)
 {
 	struct sf_kernel_symbol symbol = { .name = symbols->names.n };
 	char name[513], module[66] = "";
-	const char *behind;
-	char *end;
+	const char *behind = take_code(line, &symbol.address);
 
-	symbol.address = strtoull(line, &end, 16);
-	if (!symbol.address || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]))
+	if (!behind || !symbol.address)
 		return true;
-	behind = take_word(end + 2, name, sizeof(name));
+	behind = take_word(behind, name, sizeof(name));
 	if (!behind)
 		return true;
 	note_limits(symbols, name, symbol.address);
@@ -90,9 +99,23 @@ static bool add_line(const char *line, void *arg)
 	return sf_kernel_symbols_add(arg, line);
 }
 
+/* Goes on to the first line that names code. */
+static bool take_first_code(const char *line, void *address_ret)
+{
+	return !take_code(line, address_ret);
+}
+
+bool sf_kernel_symbols_are_shown(void)
+{
+	uint64_t address = 0;
+
+	sf_proc_lines("/proc/kallsyms", take_first_code, &address);
+	return address;
+}
+
 bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols)
 {
-	bool fine = sf_proc_lines("/proc/kallsyms", add_line, symbols);
+	bool fine = sf_kernel_symbols_are_shown() && sf_proc_lines("/proc/kallsyms", add_line, symbols);
 
 	sf_kernel_symbols_sort(symbols);
 	return fine && symbols->symbols.n;
