@@ -191,7 +191,7 @@ def test_inlined_methods(stillframe, work, tmp_path):
 def test_inlined_methods_of_a_command(stillframe, program, tmp_path, monkeypatch):
     """By an option, which a process that runs already cannot have."""
     monkeypatch.setenv("DOTNET_TieredCompilation", "0")
-    stillframe.record(tmp_path / "r.sfr", "--dotnet-inlined", "-F", "199", "--", "dotnet", program, "busy", "2")[0].ok()
+    stillframe.record(tmp_path / "r.sfr", "--dotnet-inlined", "-F", "199", "--", "dotnet", program, "busy", "1")[0].ok()
     of_mix = [stack for stack, _ in stacks_of(stillframe, tmp_path / "r.sfr") if "Demo.Work.Mix(int, int)" in stack]
     assert of_mix and all(stack[stack.index("Demo.Work.Mix(int, int)") - 1] == "Demo.Work.Leaf(int)" for stack in of_mix), of_mix
     assert "DOTNET_RichDebugInfo=1" in stillframe("record", "--dotnet-inlined", "-p", os.getpid()).fails(2).err
@@ -203,7 +203,7 @@ def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     """Null references by the thousand: the runtime's handler of SIGSEGV keeps frames on the alternate stack, and our handler never
     overwrites them. A thread that has left that handler blocks our signal, and is counted as deaf."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--walk", walk, "-F", "999", "--", "dotnet", program,
-                                        "busy", "2", timeout=120)
+                                        "busy", "1", timeout=120)
     done.ok()
     assert done.out == "ready\n", done
     assert recording.losses().get("deaf", 0) > 0, recording.losses()

@@ -187,6 +187,7 @@ def test_both_walks(stillframe, split, tmp_path):
     wanted = {"splits": 40, "sorts": 5, "reads": 10}
     stillframe.record_until(str(tmp_path / "r.sfr"), lambda path: all(pairs_so_far(path).get(name, 0) >= n for name, n in wanted.items()),
                             "-p", target.pid, "-e", "signal", "--dotnet-walk", "both", "-F", "499")
+    target.end()
     stacks = Stacks(tmp_path / "r.sfr")
     check_split(stacks)
     check_native(stacks)
@@ -212,7 +213,9 @@ def test_launched(stillframe, program, tmp_path, monkeypatch):
         assert is_in_chain(stack, CHAIN[-2:]), stack
     seen, lost, counted = (row[0] or 0 for row in recording.rows(
         "SELECT sum(cpu_ns) FROM samples UNION ALL SELECT sum(cpu_ns) FROM losses WHERE thread UNION ALL SELECT sum(cpu_counted_ns) FROM threads"))
-    assert abs(seen + lost - counted) < 0.01 * counted and seen > 0.5 * counted, (seen, lost, counted)
+    # What a busy machine had no turn for before the threads ended.
+    gone = recording.value("SELECT coalesce(sum(cpu_ns), 0) FROM losses JOIN causes ON causes.id = cause WHERE thread AND word = 'gone'")
+    assert abs(seen + lost - counted) < 0.01 * counted and seen > 0.5 * (counted - gone), (seen, lost, gone, counted)
 
 
 def is_walked_by_runtime(path):
@@ -314,7 +317,7 @@ def test_launched_beside_a_vendors_profiler(stillframe, program, tmp_path, monke
     for name, value in {**VENDOR, "TMPDIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("STILLFRAME", raising=False)
-    done, _ = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "snapshot", "-F", "199", "--", "dotnet", program, "2",
+    done, _ = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "snapshot", "-F", "199", "--", "dotnet", program, "1",
                                 timeout=100)
     assert done.out == "ready\nthe profiler was there to the end\n", done
     assert Stacks(tmp_path / "r.sfr").by_runtime("splits")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A .NET program for tests/e2e/test_dotnet_walks.py. The thread "splits" spends its time in three methods, 50, 30 and 20 %, below a
 // chain of callers. The thread "sorts" has libc sort numbers, which calls a managed method for each comparison. The thread
-// "reads" reads the clock. Runs for the given
-// seconds, or until it is ended. With "rounds N" until "splits" has made N rounds.
+// "reads" reads the clock. Runs until it has used the given seconds of CPU time, as much on a busy machine as on an idle one, or
+// until it is ended. With "rounds N" until "splits" has made N rounds.
 using System;
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
@@ -36,6 +36,10 @@ namespace Demo
 
         [DllImport("libc.so.6")]
         static extern void qsort(int* numbers, nint n, nint size, delegate* unmanaged<int*, int*, int> compare);
+
+        // CPU time of the process, in microseconds.
+        [DllImport("libc.so.6")]
+        static extern long clock();
 
         [UnmanagedCallersOnly]
         static int Compare(int* a, int* b) { long sum = 0; for (int i = 0; i < 200; i++) sum += i ^ (sum >> 3); sink += sum; return a[0] < b[0] ? -1 : 1; }
@@ -81,7 +85,8 @@ namespace Demo
             if (arguments.Length > 1)
                 splits.Join();
             else
-                Thread.Sleep(arguments.Length > 0 ? int.Parse(arguments[0]) * 1000 : Timeout.Infinite);
+                while (arguments.Length == 0 || clock() < 1000000 * long.Parse(arguments[0]))
+                    Thread.Sleep(10);
             ended = true;
             splits.Join();
             sorts.Join();
