@@ -508,7 +508,7 @@ def spin_java(tmp_path_factory):
     need("java", "javac")
     folder = tmp_path_factory.mktemp("java")
     (folder / "Spin.java").write_text(SPIN_JAVA)
-    subprocess.run(["javac", "-d", folder, folder / "Spin.java"], check=True, timeout=120)
+    subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", folder, folder / "Spin.java"], check=True, timeout=120)
     command = ["java", "-cp", folder, "Spin"]
     alone = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert alone.returncode == 0 and "sum" in alone.stdout, alone
