@@ -27,6 +27,7 @@ WARNING = "WARNING: "
 ROOT = os.geteuid() == 0
 
 
+# Most programs nap: they run a little now and then, and use no CPU time while they are only waited for.
 # STILLFRAME names the program under test here, and would be the agent's options there.
 PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 
@@ -113,7 +114,7 @@ def test_a_machine_that_takes_none_is_let_be(stillframe, target, jdk, why, tmp_p
     env = dict(PLAIN)
     if why == "by the environment":
         env["JAVA_TOOL_OPTIONS"] = "-XX:+DisableAttachMechanism"
-    t = target(jdk.java(options, "Demo", "chain"), env=env)
+    t = target(jdk.java(options, "Demo", "nap"), env=env)
     done = record(stillframe, t.pid, tmp_path / "r.sfr").fails()
     assert re.search(message, done.err), done
     assert not (tmp_path / "r.sfr").exists()
@@ -126,7 +127,7 @@ def test_a_machine_that_takes_none_is_let_be(stillframe, target, jdk, why, tmp_p
 def test_auto_loads_where_all_outside_is_refused(stillframe, target, jdk, tmp_path):
     if os.uname().machine != "x86_64":
         pytest.skip("the filter has x86-64's number of ptrace")
-    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)
     done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-e", "auto", "-p", t.pid, prefix=refusing(PTRACE, PERF_EVENT_OPEN))
     assert re.search(r"by signal, from inside, since", done.err), done
     assert "loaded into the program by its runtime" in " ".join(done.err.split()), done
@@ -149,7 +150,7 @@ def open_folder(jdk):
 def test_another_user(stillframe, target, jdk, open_folder, everybodys):
     """Root loads into anybody's machine, as that user; everybody into his own; nobody into another's."""
     need("setpriv")
-    java = [jdk.folder + "/bin/java", "-cp", open_folder + "/classes", "Demo", "chain"]
+    java = [jdk.folder + "/bin/java", "-cp", open_folder + "/classes", "Demo", "nap"]
     out = open_folder + "/out"
     os.mkdir(out)
     os.chown(out, 65534, 65534)
@@ -181,7 +182,7 @@ def test_a_machine_that_does_not_see_the_library(stillframe, target, jdk, tmp_pa
         classes = "/dev/shm/stillframe-test-%d" % os.getpid()
         shutil.copytree(jdk.classes, classes)
         t = target(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /tmp && exec \"$@\"", "sh",
-                    jdk.folder + "/bin/java", "-cp", classes, "Demo", "chain"], env=PLAIN)
+                    jdk.folder + "/bin/java", "-cp", classes, "Demo", "nap"], env=PLAIN)
         for name in ("1.sfr", "2.sfr"):
             recorded(stillframe, t.pid, tmp_path / name,
                      env={**os.environ, "STILLFRAME_AGENT": library + "/libstillframe-agent.so"})
@@ -198,14 +199,14 @@ def test_a_machine_that_does_not_see_the_library(stillframe, target, jdk, tmp_pa
 def test_agentpath(stillframe, target, jdk, tmp_path):
     """The options of STILLFRAME=: a stream file, and listening; with the library preloaded as well, there is one agent."""
     out = tmp_path / "a.sfs"
-    t = target(jdk.java(["-agentpath:%s=out=%s,rate=499hz,listen" % (AGENT, out)], "Demo", "chain"),
+    t = target(jdk.java(["-agentpath:%s=out=%s,rate=499hz,listen" % (AGENT, out)], "Demo", "nap"),
                env={**PLAIN, "LD_PRELOAD": AGENT})
     t.assert_moves()
     assert what_it_said(t, jdk) == ([], False)
     report = hanging.run([STILLFRAME, "report", out])
     assert report.returncode == 0 and "incomplete" not in report.stdout + report.stderr, report
 
-    t = target(jdk.java(["-agentpath:%s=listen" % AGENT], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java(["-agentpath:%s=listen" % AGENT], "Demo", "nap"), env=PLAIN)
     done = recorded(stillframe, t.pid, tmp_path / "r.sfr")
     assert "loaded" not in done.err and Recording(tmp_path / "r.sfr").samples > 20, done
     assert what_it_said(t, jdk) == ([], False)
@@ -213,7 +214,7 @@ def test_agentpath(stillframe, target, jdk, tmp_path):
 
 def test_agentpath_that_says_nothing_understandable(target, jdk):
     """One line, and the program runs as without."""
-    t = target(jdk.java(["-agentpath:%s=colour=red" % AGENT], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java(["-agentpath:%s=colour=red" % AGENT], "Demo", "nap"), env=PLAIN)
     t.assert_moves()
     said, _ = what_it_said(t, jdk)
     assert len(said) == 1 and said[0].startswith("stillframe: ") and "colour" in said[0], said
@@ -226,7 +227,7 @@ def test_a_long_path(stillframe, target, jdk, tmp_path):
         folder += "/" + "long" * 40
         os.mkdir(folder)
     shutil.copy(AGENT, folder)
-    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)
     env = {**os.environ, "STILLFRAME_AGENT": folder + "/libstillframe-agent.so"}
     if jdk.version >= 24:
         recorded(stillframe, t.pid, tmp_path / "r.sfr", env=env)
@@ -250,7 +251,7 @@ def gives_up(stillframe, pid, path):
 
 def test_a_stopped_machine(stillframe, target, jdk, tmp_path):
     """It is told, and the JVM gets no SIGQUIT for which nothing would be in place when it goes on."""
-    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)
     os.kill(t.pid, signal.SIGSTOP)
     until(lambda: "(stopped)" in open("/proc/%d/status" % t.pid).read(), "it is stopped")
     done = gives_up(stillframe, t.pid, tmp_path / "r.sfr")
@@ -281,7 +282,7 @@ def clients(name, n):
 
 def test_a_busy_listener(stillframe, target, jdk, tmp_path):
     """It serves somebody who does not go on; then so many that no more are let in. Nothing is loaded later by itself."""
-    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)   # who is waited for need not use a CPU meanwhile
+    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)
     name = attach_socket(jdk, t)
     others = clients(name, 1)
     done = gives_up(stillframe, t.pid, tmp_path / "r.sfr")
