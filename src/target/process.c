@@ -47,36 +47,17 @@ void sf_process_deinit(struct sf_process *process)
 	sf_vec_deinit(&process->recorded);
 }
 
-static const struct sf_image *find_perf_map(struct collecting *collecting)
-{
-	if (!collecting->has_looked)
-		collecting->perf_map = sf_perf_map_file(collecting->images, collecting->pid);
-	collecting->has_looked = true;
-	return collecting->perf_map;
-}
-
-/*
- * Where the image is: its table is filled in later, when all new images have been loaded. What is in no ELF file, such as
- * memory that is shared, may be code that a runtime has made.
- */
-static void place_image(struct collecting *collecting, struct sf_region *region, const struct sf_image *image,
+/* Where the image is: its table is filled in later, when all new images have been loaded. */
+static void place_image(struct sf_region *region, const struct sf_image *image,
 			const struct sf_mapping *mapping)
 {
-	const struct sf_image *perf_map;
 	uint64_t address;
 
-	if (image && sf_image_address(image, mapping->offset, &address)) {
-		region->image = image->number;
+	region->image = image->number;
+	if (sf_image_address(image, mapping->offset, &address))
 		region->bias = mapping->start - address;
-		return;
-	}
-	perf_map = find_perf_map(collecting);
-	if (perf_map) {
-		region->image = perf_map->number;
-	} else if (image) {
-		region->image = image->number;
+	else
 		region->bias = mapping->start - mapping->offset;
-	}
 }
 
 /* Of a process that has ended the file is found by its path, if it is the same one. */
@@ -90,6 +71,40 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 				: sf_images_find(collecting->images, collecting->live_id, mapping);
 }
 
+/* Whether it is memory that several may share, for which the list of mappings has a path. */
+static bool is_shared_memory(const struct sf_mapping *mapping)
+{
+	static const char *const paths[] = { "/dev/zero", "/memfd:", "/SYSV" };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (strncmp(mapping->path, paths[i], strlen(paths[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Code in no file is that of the perf map, by the addresses of the process. */
+static void place_perf_map(struct collecting *collecting, struct sf_region *region)
+{
+	if (!collecting->has_looked)
+		collecting->perf_map = sf_perf_map_file(collecting->images, collecting->pid);
+	collecting->has_looked = true;
+	if (collecting->perf_map)
+		region->image = collecting->perf_map->number;
+}
+
+/* A program may also map a file in memory (memfd_create(2)), which is an ELF file then. */
+static void place(struct collecting *collecting, struct sf_region *region, const struct sf_mapping *mapping)
+{
+	const struct sf_image *image = find_image(collecting, mapping);
+	uint64_t address;
+
+	if (image && (!is_shared_memory(mapping) || sf_image_address(image, mapping->offset, &address)))
+		place_image(region, image, mapping);
+	else
+		place_perf_map(collecting, region);
+}
+
 static bool collect(const struct sf_mapping *mapping, void *arg)
 {
 	struct collecting *collecting = arg;
@@ -100,7 +115,7 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 		return true;
 	if (strcmp(mapping->path, VDSO) == 0)
 		collecting->vdso = mapping->start;
-	place_image(collecting, &region, find_image(collecting, mapping), mapping);
+	place(collecting, &region, mapping);
 	if (collecting->regions.n >= MAX_REGIONS || !sf_vec_push(&collecting->regions, region)) {
 		collecting->no_memory = true;
 		return false;
