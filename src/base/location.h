@@ -20,6 +20,9 @@ struct sf_location {
 
 #define SF_UNKNOWN_SIZE 280
 
+/* Options of well-known programs by which they write a perf map, with which code in no file has names. */
+#define SF_PERF_MAP_HINT "node --perf-basic-prof, erl +JPperf true, php -d opcache.jit_debug=16"
+
 /* The function of code that nothing names: "[unknown in libfoo.so]". `path`: of its file; "": it is in none. */
 void sf_location_unknown(const char *path, char ret[SF_UNKNOWN_SIZE]);
 

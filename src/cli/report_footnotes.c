@@ -64,7 +64,7 @@ static void print_nameless(const struct sf_report *report, const struct sf_outpu
 		return;
 	snprintf(text, sizeof(text),
 		 "%.1f %% of the %s (%s) is in code in no file, which a program makes while it runs. Such code has names where "
-		 "the program writes a perf map: node --perf-basic-prof, erl +JPperf true, php -d opcache.jit_debug=16.",
+		 "the program writes a perf map: " SF_PERF_MAP_HINT ".",
 		 sf_report_percent(ns, total_ns), sf_report_unit(report), sf_report_weight(report, time, ns));
 	fputs("\nnote: ", output->file);
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);

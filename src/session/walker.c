@@ -13,6 +13,7 @@
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
 #define MAPS_AGE_NS 1000000000
+#define MADE_CODE ((uint64_t)128 << 10) /* bytes: a program that makes so much has a compiler in it, and not some stubs only */
 
 /* Gives each image its unwind table. */
 static const struct sf_image_loader loader = {
@@ -339,12 +340,36 @@ const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
 	return walked ? sf_runtimes_news(&walked->runtimes.all) : NULL;
 }
 
+/* Code in no file, of a program with no runtime that names it: whether the program does, by a perf map. */
+static void examine_made_code(struct sf_images *images, const struct sf_code_map *map, const struct sf_runtime_findings *findings)
+{
+	static const char text[] = "code that it makes while it runs has names";
+	const struct sf_image *perf_map = NULL;
+	uint64_t nameless = 0;
+
+	for (size_t i = 0; i < map->n_regions; i++) {
+		const struct sf_region *region = &map->regions[i];
+
+		if (!region->image)
+			nameless += region->end - region->start;
+		else if (sf_images_get(images, region->image)->is_perf_map)
+			perf_map = sf_images_get(images, region->image);
+	}
+	if (perf_map)
+		findings->add(findings, true, text, "");
+	else if (nameless >= MADE_CODE)
+		findings->add(findings, false, text, "It writes no perf map. Options that make it write one: " SF_PERF_MAP_HINT ".");
+}
+
 void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_runtime_findings *findings)
 {
 	struct sf_walked *walked = find_process(walker, pid);
 
-	if (walked)
-		sf_runtimes_examine(&walked->runtimes.all, walker->images, findings);
+	if (!walked)
+		return;
+	sf_runtimes_examine(&walked->runtimes.all, walker->images, findings);
+	if (!sf_runtimes_any(&walked->runtimes.all) && walked->process.map)
+		examine_made_code(walker->images, walked->process.map, findings);
 }
 
 static const char *const causes[] = {

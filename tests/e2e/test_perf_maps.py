@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, need, need_kernel_samples, need_root
+from conftest import AGENT, PROGRAMS, finding, need, need_kernel_samples, need_root
 from recordings import Recording
 
 pytestmark = [pytest.mark.waits,
@@ -42,6 +42,17 @@ def check(recording):
     assert shares["made_leaf"] > 0.8 and shares.get("[unknown, in no file]", 0) < 0.1, shares
     stacks = [names for names, _ in recording.stacks_of("made_leaf")]
     assert any(names[:len(MADE)] == MADE for names in stacks), stacks[:3]
+
+
+def test_doctor(stillframe, named, target):
+    what = "code that it makes while it runs has names"
+    good, _ = finding(stillframe("doctor", "-p", named()).ok(), what)
+    assert good == "ok"
+    # Without a map a program has to have more of such code than a library's stubs.
+    assert what not in stillframe("doctor", "-p", target("no_rules", 120, "copied").pid).ok().out
+    several = target(["/usr/bin/python3", "-c", "import mmap, time; made = mmap.mmap(-1, 1 << 20, prot=7); print('ready', flush=True); time.sleep(120)"])
+    good, text = finding(stillframe("doctor", "-p", several.pid).ok(), what)
+    assert good == "no" and "--perf-basic-prof" in text
 
 
 @pytest.mark.long
