@@ -290,6 +290,7 @@ bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping 
 		process->refreshed_ns = 0; /* it has more now */
 	else if (process->map && strcmp(mapping->path, VDSO) == 0 && mapping->start != process->vdso)
 		forget_map(process);
+	process->is_outdated = true;
 	forget_replaced(process, mapping);
 	if (process->recorded.n >= MAX_RECORDED)
 		return true;
@@ -342,6 +343,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	}
 	sf_vec_deinit(&collecting.regions);
 	process->refreshed_ns = sf_now_ns();
+	process->is_outdated = false;
 	process->load_cost_ns = load_ns;
 	process->refresh_cost_ns = sf_raw_thread_cpu_ns() - start_ns - load_ns;
 	if (collecting.no_memory || (read && !map))
@@ -377,7 +379,7 @@ bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *imag
 	const uint64_t now_ns = sf_now_ns();
 	const uint64_t age_ns = now_ns - process->refreshed_ns;
 
-	if (process->map && age_ns < sf_process_refresh_pause_ns(process, now_ns)) {
+	if (process->map && !process->is_outdated && age_ns < sf_process_refresh_pause_ns(process, now_ns)) {
 		if (age_ns < REPLACED_MIN_NS || !is_replaced(process))
 			return false;
 		process->since_ns = now_ns;

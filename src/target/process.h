@@ -27,6 +27,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
+	bool is_outdated;             /* an engine has recorded a mapping since `map` was read */
 	bool map_is_recorded;         /* `map` is made from these, or is a copy of the parent's, which they replace: */
 	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
 };

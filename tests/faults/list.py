@@ -166,6 +166,8 @@ FAULTS = [
     ("os/linux/pages.c", "search->is_private && !is_filled_by_program(flags)", "search->is_private && flags", "test_pages"),
     ("os/linux/pages.c", "\t\tif (stacks[i].sp > search.last)\n", "", "test_pages"),
     ("capture/perf/sleeps_events.c", "sleeps->n_copied / BYTES_PER_NS", "sleeps->n_switches * sleeps->switches.stack_bytes / BYTES_PER_NS", "test_perf_sleeps"),
+    ("target/process.c", "process->map && !process->is_outdated && age_ns", "process->map && age_ns", "test_recorded_maps"),
+    ("target/process.c", "\tprocess->is_outdated = false;\n", "", "test_recorded_maps"),
     ("capture/perf/depth.c", "first > mapping->start && first < mapping->end ? first : mapping->end;", "first ? mapping->end : mapping->end;", "test_perf_depth"),
     ("capture/perf/depth.c", "end - sp <= SF_PERF_MAX_STACK && ", "", "test_perf_depth"),
     ("capture/perf/sleeps_events.c", "budget->part > half ? 2 * (budget->part - half) : 0;", "SF_PERF_ALL + 0 * half * budget->part;", "test_perf_sleeps"),

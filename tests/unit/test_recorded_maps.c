@@ -272,6 +272,23 @@ static void test_an_empty_map_is_renewed_at_once(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* A recorded mapping proves that a map lacks something. Without one a map that has just been read is not read again. */
+static void test_a_map_is_renewed_for_what_was_recorded(void **state)
+{
+	struct sf_process own;
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	own.refresh_cost_ns = UINT64_C(1000000000);
+	assert_false(sf_process_refresh_stale(&own, images));
+	add_code(&own, 0x10000000, 0x10001000, "/somewhere/lib.so");
+	assert_true(sf_process_refresh_stale(&own, images));
+	own.refresh_cost_ns = UINT64_C(1000000000);
+	assert_false(sf_process_refresh_stale(&own, images));
+	sf_process_deinit(&own);
+}
+
 static void test_a_fork_of_nothing(void **state)
 {
 	struct sf_process parent;
@@ -294,6 +311,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_empty_map_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_map_is_renewed_for_what_was_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
 
