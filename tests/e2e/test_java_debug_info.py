@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The innermost Java function: three small methods that loops call at 50, 30 and 20 %, beside the program's own count.
+Their turns are uneven: the timers of the signal engine ring on the kernel's tick, and a program in step with it has wrong shares.
 
 A JVM that is launched or has the agent describes every instruction by itself (DebugNonSafepoints); one that is only observed is
 left alone, or asked to. STILLFRAME_LONG=1 runs ten times as long, and all ways with every JDK.
@@ -59,7 +60,7 @@ class Split:
 def launched(stillframe, jdk, path, *options, java=(), milliseconds=MILLISECONDS):
     """(Done, the flag when main() began, the program's own count) of a JVM that stillframe starts."""
     done = stillframe("record", "-F", "500hz", "-o", path, *options, "--",
-                      *jdk.java([*UNLOCKED, *java], "Split", "flag", milliseconds), timeout=120).ok()
+                      *jdk.java([*UNLOCKED, *java], "Split", "flag", "uneven", milliseconds), timeout=120).ok()
     ready, flag, truth = done.out.splitlines()   # and nothing else
     return done, flag, truth
 
@@ -106,7 +107,7 @@ def observed(stillframe, target, jdk, path, *options, java=()):
     recording = stillframe.start("record", "-F", "500hz", "-o", path, *options, "-p", t.pid)
     until(lambda: os.path.exists(path) and ticks_so_far(path) > 0, "it is watched", 60)
     flag = flag_of(t)
-    t.process.stdin.write("%d\n" % MILLISECONDS)
+    t.process.stdin.write("uneven\n%d\n" % MILLISECONDS)
     t.process.stdin.flush()
     truth = next(line for line in iter(lambda: t.lines.next(60), None) if len(line.split()) == 3 and line[0].isdigit())
     recording.send_signal(2)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three small methods that loops call, at 50, 30 and 20 % of a thread's CPU time. It obeys its arguments, then the lines of
 // its standard input: a number: calls them for so many milliseconds of CPU time, and prints that of each, by the clock of
-// the thread; "flag": prints DebugNonSafepoints, which -XX:+UnlockDiagnosticVMOptions shows.
+// the thread; "uneven": from now on the lengths of the turns are random, so that they are in step with no clock; "flag": prints
+// DebugNonSafepoints, which -XX:+UnlockDiagnosticVMOptions shows.
 import com.sun.management.HotSpotDiagnosticMXBean;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -12,6 +13,7 @@ public class Split {
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static final int[] table = new int[1024];
     static volatile int sink;
+    static boolean isUneven;
 
     static int half(int n) { int s = n; for (int i = 0; i < 40; i++) s = s * 31 + (s >>> 7); return s; }
     static int third(int n) { int s = n; for (int i = n & 7; i < 30; i++) s += table[(s + i) & 1023] ^ i; return s; }
@@ -33,10 +35,11 @@ public class Split {
         long[] shares = { 5000000, 3000000, 2000000 }, used = new long[3];
         while (used[0] + used[1] + used[2] < 1000000 * milliseconds) {
             for (int i = 0; i < 3; i++) {
+                long turn = isUneven ? (long)(2 * Math.random() * shares[i]) : shares[i];
                 long start = THREADS.getCurrentThreadCpuTime(), now;
                 do {
                     call(i);
-                } while ((now = THREADS.getCurrentThreadCpuTime()) - start < shares[i]);
+                } while ((now = THREADS.getCurrentThreadCpuTime()) - start < turn);
                 used[i] += now - start;
             }
         }
@@ -47,6 +50,8 @@ public class Split {
         if (word.equals("flag"))
             System.out.println(ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
                                .getVMOption("DebugNonSafepoints").getValue());
+        else if (word.equals("uneven"))
+            isUneven = true;
         else
             split(Long.parseLong(word));
     }
