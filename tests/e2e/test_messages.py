@@ -20,7 +20,7 @@ with open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.h")) a
 
 def no_such_pid():
     with open("/proc/sys/kernel/pid_max") as file:
-        return int(file.read()) - 1
+        return int(file.read())   # the first that none can have
 
 
 USAGE = [
