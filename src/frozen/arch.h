@@ -44,6 +44,7 @@ struct sf_prologue {
 struct sf_exit {
 	bool is_by_fp;           /* the frame pointer leads to the frame record */
 	bool is_ahead;           /* ... or to half of the record of the function that is called next: this one's frame pointer is there */
+	uint8_t behind;          /* ... else, if not 0: it is the caller's already, and the record ends where this register leads */
 	bool is_half;            /* else: the caller has made half of the record, with its frame pointer; the register leads there */
 	bool is_guess;           /* a jump to an unknown place is taken for a call of another function in place of a return */
 	int32_t size;            /* bytes from sp to the return address */

@@ -17,6 +17,7 @@
 #define MAX_INSTRUCTIONS 768 /* on all ways */
 #define MAX_WAYS 24
 #define CHUNK 256
+#define RBX 3 /* its DWARF number */
 
 /* One way through the code, and what its instructions did since pc. */
 struct way {
@@ -220,6 +221,37 @@ static const uint8_t makes_record[] = { 0x48, 0x89, 0x2c, 0x24, 0x48, 0x8b, 0xec
 #define RECORD_HALF 4 /* bytes of the first instruction */
 #define TO_CALL 32    /* bytes from there to the call */
 
+/*
+ * Places in SBCL's code at which sums do not lead to the record: the code around pc, of which so many bytes lie before pc, and
+ * the exit there. At most RECORD_HALF bytes lie from pc on.
+ */
+static const struct {
+	uint8_t code[9], size, before;
+	struct sf_exit exit;
+} places[] = {
+	/* push -8(%rbx); ret: several values are returned. The frame pointer is the caller's already. */
+	{ { 0xff, 0x73, 0xf8, 0xc3 }, 4, 0, { .is_by_fp = true, .behind = RBX } },
+	/* push 8(%rbp); here jmp *-3(%rax): another function is called in place of a return. It gets this one's record. */
+	{ { 0xff, 0x75, 0x08, 0xff, 0x60, 0xfd }, 6, 3, { .is_by_fp = true } },
+	/* mov %rbp, (%r9); mov %r9, %rbp; here call *-3(%rax): arguments lie on the stack, behind the next function's record. */
+	{ { 0x49, 0x89, 0x29, 0x49, 0x8b, 0xe9, 0xff, 0x50, 0xfd }, 9, 6, { .is_by_fp = true, .is_ahead = true } },
+};
+
+/* Whether pc is one of them: `code` is what lies there. */
+static bool is_such_a_place(const uint8_t *code, struct sf_exit *ret)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		unsigned same = 0;
+
+		while (same < places[i].size && (code - places[i].before)[same] == places[i].code[same])
+			same++;
+		*ret = places[i].exit;
+		if (same == places[i].size)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the instructions from `code` on end at `end`, and none of them leaves this code. */
 static bool is_straight(const uint8_t *code, const uint8_t *end)
 {
@@ -231,7 +263,7 @@ static bool is_straight(const uint8_t *code, const uint8_t *end)
 	return code == end && next.effect != SF_X86_CALL;
 }
 
-/* Whether pc is behind both instructions, and before the call; or between them. */
+/* Whether pc is behind both instructions, and before the call; or between them; or at one of the places above. */
 static bool is_in_record(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret)
 {
 	uint8_t code[TO_CALL + RECORD_HALF];
@@ -239,6 +271,8 @@ static bool is_in_record(const struct sf_reader *reader, uint64_t pc, struct sf_
 
 	if (!sf_read(reader, code, pc - TO_CALL, sizeof(code)))
 		return false;
+	if (is_such_a_place(end, ret))
+		return true;
 	*ret = (struct sf_exit){ .is_by_fp = true };
 	if (memcmp(end - RECORD_HALF, makes_record, sizeof(makes_record)) == 0)
 		return true;

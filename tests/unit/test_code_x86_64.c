@@ -280,6 +280,19 @@ static void records_that_a_caller_begins(void **state)
 	assert_true(exit.is_by_fp && exit.is_ahead);
 }
 
+/* SBCL's calls through a pointer: in place of a return, and with arguments on the stack. */
+static void calls_with_records(void **state)
+{
+	static const uint8_t in_place[80] = { [40] = 0xff, 0x75, 0x08, 0xff, 0x60, 0xfd };
+	static const uint8_t with_arguments[80] = { [40] = 0x49, 0x89, 0x29, 0x49, 0x8b, 0xe9, 0xff, 0x50, 0xfd };
+	struct sf_exit exit;
+	(void)state;
+
+	assert_true(find_exit_at(in_place, sizeof(in_place), 43, &exit) && exit.is_by_fp && !exit.is_ahead && !exit.behind);
+	assert_true(find_exit_at(with_arguments, sizeof(with_arguments), 46, &exit) && exit.is_by_fp && exit.is_ahead);
+	assert_false(find_exit_at(with_arguments, sizeof(with_arguments), 43, &exit) && exit.is_ahead);
+}
+
 static void what_its_code_does_not_show(void **state)
 {
 	uint8_t endless[4096];
@@ -311,6 +324,7 @@ static void lengths_are_as_the_assembler_says(void **state)
 #define jumps_are_followed lengths_are_as_the_assembler_says
 #define records_that_a_caller_begins lengths_are_as_the_assembler_says
 #define a_function_that_has_just_begun lengths_are_as_the_assembler_says
+#define calls_with_records lengths_are_as_the_assembler_says
 #define what_its_code_does_not_show lengths_are_as_the_assembler_says
 
 #endif
@@ -326,6 +340,7 @@ int main(void)
 		cmocka_unit_test(records_that_a_caller_begins),
 		cmocka_unit_test(a_function_is_left_by_its_epilogue),
 		cmocka_unit_test(a_function_that_has_just_begun),
+		cmocka_unit_test(calls_with_records),
 		cmocka_unit_test(what_its_code_does_not_show),
 	};
 

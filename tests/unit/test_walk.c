@@ -857,6 +857,34 @@ static void by_the_code_of_the_function(void **state)
 		      { APP + 0x310, STACK + 0x150, CHAIN });
 }
 
+/*
+ * SBCL, push -8(%rbx); ret: the function has given the frame pointer back to its caller, and its record, which ends where rbx
+ * leads, has the return address.
+ */
+static void a_record_that_the_frame_pointer_has_left(void **state)
+{
+	static const uint8_t returns_values[] = { 0xff, 0x73, 0xf8, 0xc3 };
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x50, returns_values, sizeof(returns_values));
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	put_call(APP + 0x310);
+	recorded_reg(&r, RBX, STACK + 0x120);
+	recorded_put(&r, STACK + 0x110, STACK + 0x140);
+	recorded_put(&r, STACK + 0x118, JIT + 0x250);
+	put_call(JIT + 0x250);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x250, STACK + 0x120, CHAIN },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+	r.still.regs.known &= ~(UINT64_C(1) << RBX);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
 /* A call through a null pointer: nothing is known of pc, but who called is on top of the stack. */
 static void a_jump_to_nowhere_has_a_caller(void **state)
 {
@@ -1442,6 +1470,7 @@ int main(void)
 		TEST(weaker_evidence_in_its_order),
 		TEST(registers_above_code_without_rows),
 		TEST(by_the_code_of_the_function),
+		TEST(a_record_that_the_frame_pointer_has_left),
 		TEST(a_jump_to_nowhere_has_a_caller),
 		TEST(signals_on_the_same_stack),
 		TEST(signals_on_other_stacks_above_and_below),

@@ -58,10 +58,10 @@ static enum sf_step step_by_sp(struct sf_cursor *cursor, const struct sf_exit *e
 static enum sf_step step_by_fp(struct sf_cursor *cursor, const struct sf_exit *exit)
 {
 	const struct sf_arch *arch = cursor->still->arch;
-	uint64_t fp = cursor->regs.r[arch->fp];
-	uint64_t record[2];
+	const unsigned reg = exit->behind ? exit->behind : arch->fp;
+	uint64_t record[2], fp = cursor->regs.r[reg] - (exit->behind ? sizeof(record) : 0);
 
-	if (!sf_reg_known(&cursor->regs, arch->fp) ||
+	if (!sf_reg_known(&cursor->regs, reg) ||
 	    (exit->is_ahead && !sf_read_u64(&cursor->still->memory, fp, &fp)) || fp % 8 != 0 || fp < cursor->regs.r[arch->sp] ||
 	    !sf_read(&cursor->still->memory, record, fp, sizeof(record)) || !is_return_address(cursor, record[1]))
 		return SF_STEP_NOT_MINE;
