@@ -14,7 +14,6 @@ static void print_title(const struct sf_output *output, const char *title, const
 	sf_print_in(output, SF_DIM, "%s\n", columns);
 }
 
-/* The unit of the column of weights. */
 /* The title of a table of weights and samples. */
 static void print_share_title(const struct sf_report *report, const struct sf_output *output, const char *title, const char *what)
 {

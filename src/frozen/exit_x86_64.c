@@ -170,7 +170,7 @@ static enum progress follow(struct search *search, struct way *way, const struct
 		return begins(way, ret);
 	case SF_X86_TO_FP:
 	case SF_X86_LEAVE:
-	case SF_X86_RESTORE_FP: /* V8's code leaves a function so that ends with a jump */
+	case SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */
 		return found(ret, (struct sf_exit){ .is_by_fp = true });
 	case SF_X86_POP_RETURN:
 		return completes(way, ret);

@@ -12,8 +12,9 @@
 bool sf_is_perf_map_path(const char *path);
 
 /*
- * The perf map that the process has for itself, in its own /tmp and by its own number; of one that has ended, the one in our /tmp.
- * Only a file of root, or of the process's user, is taken: everybody may write to /tmp. NULL: there is none.
+ * The perf map of a process, in its own /tmp and by the number that it has for itself. Of a process that has ended it is the
+ * one in our /tmp. Everybody may write to /tmp, so the file must be the process's user's, or root's. A file that was last
+ * written before the process began is of an earlier one with its number, and is not taken. NULL: there is no such file.
  */
 struct sf_image *sf_perf_map_file(struct sf_images *images, int32_t pid);
 

@@ -27,7 +27,6 @@ WARNING = "WARNING: "
 ROOT = os.geteuid() == 0
 
 
-# Most programs nap: they run a little now and then, and use no CPU time while they are only waited for.
 # STILLFRAME names the program under test here, and would be the agent's options there.
 PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 

@@ -30,7 +30,7 @@ FAULTS = [
     ("frozen/coreclr/frames.c", "!present || !is_caller", "!is_caller", "test_clr_walk"),
     ("frozen/coreclr/step.c", "still->flags & SF_STILL_COPY && leads_on", "leads_on", "test_clr_walk"),
     ("frozen/coreclr/step.c", "\t*pc_ret = regs.pc;\n\treturn is_return_address(cursor, regs.pc);", "\t*pc_ret = regs.pc;\n\treturn true;", "test_clr_walk"),
-    ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* V8's code leaves a function so that ends with a jump */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
+    ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
      "test_code_x86_64"),
     # Names from perf maps.
     ("symbols/perf_map.c", "wanted[i].name = name;", "wanted[i].name = wanted[i].name.at ? wanted[i].name : name;", "test_perf_map"),

@@ -52,8 +52,8 @@ static void note_limits(struct sf_kernel_symbols *symbols, const char *name, uin
 }
 
 /*
- * What is behind the letter of a line that names code: the letters are those of global and local symbols, weak ones
- * included (nm(1)). NULL: the line names none. Address 0: hidden from this user.
+ * Returns the text behind the letter of a line that names code. The letters of code are those of global, local and weak
+ * symbols (nm(1)). NULL: the line names no code. Address 0: the kernel hides it from this user.
  */
 static const char *take_code(const char *line, uint64_t *address_ret)
 {
