@@ -6,7 +6,6 @@
  *
  * known_sleeps FILE            each kind some times; FILE is written, and read again from the disk
  * known_sleeps mix SECONDS     threads that work, sleep for long and for short, and wait for each other
- * known_sleeps deep            short sleeps at once, under an array that is used
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -230,17 +229,6 @@ static void *mixed(void *arg)
 	return arg;
 }
 
-static NOINLINE void in_deep(void)
-{
-	char used[30000];
-
-	memset(used, 1, sizeof(used));
-	__asm__ volatile("" : : "r"(used) : "memory");
-	for (int i = 0; i < TIMES; i++)
-		sleep_ns(3000000);
-	__asm__ volatile("" : : "r"(used) : "memory");
-}
-
 int main(int argc, char **argv)
 {
 	pthread_t threads[N_MIX];
@@ -248,10 +236,6 @@ int main(int argc, char **argv)
 	bounded(120);
 	if (argc < 2)
 		return 2;
-	if (strcmp(argv[1], "deep") == 0) {
-		in_deep();
-		return 0;
-	}
 	if (strcmp(argv[1], "mix") != 0) {
 		each_kind(argv[1]);
 		return 0;

@@ -12,7 +12,6 @@
 
 #define SWITCH_COST_NS 8000     /* of a thread whose switch is recorded, and of reading the record ... */
 #define BYTES_PER_NS 6          /* ... and of the copy of its stack */
-#define MIN_HELD 64             /* records of a command's switches in a ring, at the least */
 #define WALK_PART 2             /* of the limit, one part of so many at the most ... */
 #define WALK_PART_LEAST 16      /* ... and at the least: samples of CPU time come first */
 #define SWITCH_PERIOD_NS 500000 /* of a CPU, for the size of the first copies: 8 KiB in a ring of 8 MiB */
@@ -79,15 +78,13 @@ void sf_perf_sleeps_open(struct sf_perf *perf)
 
 /*
  * Threads go deeper than where they sleep now: where a stack is too deep for the copies, these have room for twice as
- * much. Of a command no stack is known: its copies are as long as MIN_HELD records in a ring can have them.
+ * much. A record takes the room of a whole copy in the ring, so longer copies than are needed lose records sooner.
  */
-static void make_room(const struct sf_perf *perf, struct sf_perf_events *switches, const int32_t *pids, size_t n)
+static void make_room(struct sf_perf_events *switches, const int32_t *pids, size_t n)
 {
-	const uint32_t depth = perf->base.options.child ? 0 : sf_perf_depth(pids, n);
+	const uint32_t depth = sf_perf_depth(pids, n);
 
-	if (perf->base.options.child)
-		sf_perf_events_make_room(switches, (uint32_t)(switches->ring_size / MIN_HELD));
-	else if (depth > switches->stack_bytes)
+	if (depth > switches->stack_bytes)
 		sf_perf_events_make_room(switches, 2 * depth);
 }
 
@@ -98,7 +95,8 @@ void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
 
 	if (!sleeps->on)
 		return;
-	make_room(perf, &sleeps->switches, pids, n);
+	if (!perf->base.options.child)
+		make_room(&sleeps->switches, pids, n);
 	if (!sf_perf_events_attach(&sleeps->switches, pids, n, &err)) {
 		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
 		sf_perf_events_close(&sleeps->switches);
