@@ -5,6 +5,7 @@ import glob
 import os
 import select
 import subprocess
+import sys
 import time
 
 
@@ -82,7 +83,7 @@ def finish(process, seconds):
         raise AssertionError("hangs: %s did not end in %s s\n%s\n%s" % (
             " ".join(map(str, process.args)), seconds, seen, said[-3000:])) from None
     except BaseException:   # the limit of the test itself
-        end_all(process)
+        print(end_all(process), file=sys.stderr)
         process.wait(60)
         raise
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same code under the same build id, built twice: with unwind rows that are right, and (FALSE_ROWS) with rows
- * that lead from `through` to `liar`, whose address lies in its frame, and not to `caller`. Runs for so many seconds.
+ * that lead from `through` to `liar`, whose address lies in its frame, and not to `caller`. Lasts for so many seconds.
  *
  * same_id SECONDS
  */
 #include "program.h"
 
-static int64_t until_ns;
+static int64_t start_ns;
+static double seconds;
 
 __attribute__((used)) static NOINLINE void work(void)
 {
-	while (now_ns() < until_ns) {
+	while (lasts(start_ns, seconds)) {
 		for (volatile unsigned i = 0; i < 10000; i++)
 			;
 	}
@@ -53,9 +54,8 @@ static NOINLINE void caller(void)
 
 int main(int argc, char **argv)
 {
-	double seconds = argument(argc, argv, 1, 2);
-
-	until_ns = now_ns() + seconds * NS_PER_S;
+	seconds = argument(argc, argv, 1, 2);
+	start_ns = now_ns();
 	bounded(120);
 	ready();
 	caller();

@@ -7,7 +7,7 @@
  *
  *     step_routines PID TID STEPS
  *
- * Only steps in the machine's generated code count.
+ * Only steps in the machine's generated code count. Native code that it calls is run through.
  * Prints a line for each answer that is not proved and right, and at the end how many there were of each.
  */
 #include <inttypes.h>
@@ -93,6 +93,18 @@ static void look(const struct sf_runtime *runtime)
 		elsewhere++;
 }
 
+static bool is_generated(const struct sf_runtime *runtime, uint64_t pc)
+{
+	return pc >= runtime->start && pc < runtime->end;
+}
+
+/* It stands at the first instruction of native code that generated code has called. */
+static bool has_called_native(const struct sf_runtime *runtime)
+{
+	return !is_generated(runtime, stepping.regs.rip) && stepping.n_calls &&
+	       stepping_call(&stepping, 0)->sp == stepping.regs.rsp && is_generated(runtime, stepping_call(&stepping, 0)->pc);
+}
+
 static bool go_through(unsigned long steps)
 {
 	for (unsigned long i = 0; i < steps;) {
@@ -100,7 +112,9 @@ static bool go_through(unsigned long steps)
 
 		if (!stepping_step(&stepping))
 			return false;
-		if (runtime && stepping.regs.rip >= runtime->start && stepping.regs.rip < runtime->end) {
+		if (runtime && has_called_native(runtime) && !stepping_run_call(&stepping))
+			return false;
+		if (runtime && is_generated(runtime, stepping.regs.rip)) {
 			look(runtime);
 			i++;
 		}

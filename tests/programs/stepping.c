@@ -3,14 +3,19 @@
 #include "stepping.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/clock.h"
 #include "os/linux/user_regs.h"
+
+#define RUN_NS 100000000 /* without a stop, of a thread that runs through a call */
+#define POLL_US 20
 
 static int32_t read_from;
 
@@ -167,4 +172,47 @@ bool stepping_step(struct stepping *stepping)
 	stepping->signal = signal_of_program(stepping, status);
 	account(stepping, &before, code);
 	return true;
+}
+
+/* A stop of the thread at the address, by the processor. 0: no more. */
+static bool set_breakpoint(const struct stepping *stepping, uint64_t pc)
+{
+	const uint64_t enabled = pc != 0;
+
+	return ptrace(PTRACE_POKEUSER, stepping->tid, offsetof(struct user, u_debugreg[0]), pc) == 0 &&
+	       ptrace(PTRACE_POKEUSER, stepping->tid, offsetof(struct user, u_debugreg[7]), enabled) == 0;
+}
+
+/* Stops it at the latest after RUN_NS. False: it has ended. */
+static bool wait_for_stop(struct stepping *stepping)
+{
+	const uint64_t end_ns = sf_now_ns() + RUN_NS;
+	bool interrupted = false;
+	int status;
+	pid_t got;
+
+	while ((got = waitpid(stepping->tid, &status, __WALL | (interrupted ? 0 : WNOHANG))) == 0) {
+		if (sf_now_ns() > end_ns)
+			interrupted = ptrace(PTRACE_INTERRUPT, stepping->tid, NULL, NULL) == 0;
+		else
+			usleep(POLL_US);
+	}
+	if (got != stepping->tid || !WIFSTOPPED(status) || ptrace(PTRACE_GETREGS, stepping->tid, NULL, &stepping->regs) != 0)
+		return false;
+	stepping->signal = status >> 16 ? 0 : signal_of_program(stepping, status);
+	return true;
+}
+
+/* The stop at the breakpoint may be of another call from the same place, by code that the innermost one has called. */
+bool stepping_run_call(struct stepping *stepping)
+{
+	const struct stepping_call call = *stepping_call(stepping, 0);
+	const uint64_t end_ns = sf_now_ns() + RUN_NS;
+	bool fine = set_breakpoint(stepping, call.pc);
+
+	while (fine && stepping->regs.rsp <= call.sp && sf_now_ns() < end_ns)
+		fine = stepping_run(stepping) && wait_for_stop(stepping);
+	while (stepping->n_calls && stepping->regs.rsp > stepping_call(stepping, 0)->sp)
+		stepping->n_calls--;
+	return fine && set_breakpoint(stepping, 0);
 }

@@ -39,6 +39,13 @@ void stepping_release(struct stepping *stepping);
 /* One instruction. False: the thread has ended. */
 bool stepping_step(struct stepping *stepping);
 
+/*
+ * Runs through the innermost call at the thread's own speed, until it has returned or 100 ms are over. For code that is not
+ * to be judged. A loop that the time ends is never left at the speed of steps: the clock of the vDSO begins again when
+ * the kernel has set the time meanwhile. False: the thread has ended.
+ */
+bool stepping_run_call(struct stepping *stepping);
+
 bool stepping_read(const struct stepping *stepping, void *ret, uint64_t addr, size_t size);
 
 /*
