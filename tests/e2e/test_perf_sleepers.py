@@ -21,12 +21,13 @@ def test_sleepers(stillframe, target, tmp_path):
     assert blocked >= 1.8e9, rows
 
 
-def test_a_long_sleep_and_a_short_one(stillframe, tmp_path):
+@pytest.mark.parametrize("engine", ["perf", "ptrace"])
+def test_a_long_sleep_and_a_short_one(stillframe, tmp_path, engine):
     """In turns, with next to no CPU time between them: a sleep that is looked at no longer ends when another begins."""
     script = ("import select, time\n"
               "end = time.monotonic() + 3.5\n"
               "while time.monotonic() < end: time.sleep(0.4); select.select([], [], [], 0.1)\n")
-    done, recording = record(stillframe, tmp_path / "r.sfr", "--", sys.executable, "-c", script)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-e", engine, "--", sys.executable, "-c", script)
     assert done.status == 0, done
     wall = sorted(wall for wall, in recording.rows("SELECT sum(wall_ns) / 1e9 FROM samples WHERE syscall >= 0 GROUP BY syscall"))[-2:]
     # Each sleep begins up to a period of blocked threads earlier or later than it is seen to.

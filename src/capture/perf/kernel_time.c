@@ -150,7 +150,7 @@ static void look_at_others(struct sf_perf *perf, uint64_t now_ns)
 	if (!perf->kernel_time.on || perf->base.blocked_period_ns || now_ns < perf->next_others_ns)
 		return;
 	perf->next_others_ns = now_ns + OTHERS_NS;
-	if (!sf_watch_others_ran(watch, perf->events.period_ns))
+	if (sf_watch_others_ran(watch) <= perf->events.period_ns)
 		return;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];

@@ -28,8 +28,8 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 /* A thread that has slept for long is looked at again when a thread without a sample has run. */
 static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	return thread->sampled && thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
-	       !atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
+	return thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
+	       sf_ptrace_sleep_is_known(capture, thread);
 }
 
 static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
@@ -77,7 +77,7 @@ void sf_perf_look_at_due(struct sf_perf *perf, uint64_t now_ns)
 	if (!capture->blocked_period_ns || look_at(capture, false, now_ns) == 0 || now_ns < perf->next_others_ns)
 		return;
 	perf->next_others_ns = now_ns + capture->blocked_period_ns;
-	if (!sf_watch_others_ran(&capture->watch, 0)) {
+	if (!sf_watch_others_ran(&capture->watch)) {
 		pass_over(capture, now_ns);
 		return;
 	}

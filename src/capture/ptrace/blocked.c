@@ -79,9 +79,13 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	thread->sampled = true;
 }
 
+bool sf_ptrace_sleep_is_known(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	return thread->sampled && !atomic_load_explicit(&thread->needs.again, memory_order_relaxed) && !must_hold_asleep(capture, thread);
+}
+
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	bool again = atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
 	const uint64_t start_ns = sf_now_ns();
 
 	if (thread->is_32_bit) {
@@ -89,15 +93,13 @@ void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *threa
 		return;
 	}
 	capture->read_asleep = true;
-	if (must_hold_asleep(capture, thread)) {
-		hold_asleep(capture, thread, now_ns);
-	} else if (thread->sampled && !again) {
-		struct sf_weight weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-
-		sf_relay_again(capture->relay, thread, now_ns, &weight);
+	if (sf_ptrace_sleep_is_known(capture, thread)) {
+		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 		return;
-	} else {
-		read_asleep(capture, thread, now_ns);
 	}
+	if (must_hold_asleep(capture, thread))
+		hold_asleep(capture, thread, now_ns);
+	else
+		read_asleep(capture, thread, now_ns);
 	sf_overhead_limit_read(&capture->limit, sf_now_ns() - start_ns);
 }

@@ -19,9 +19,6 @@
 #include "os/clock.h"
 #include "os/rights.h"
 
-#define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
-#define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
-#define UNNOTICED_NS 500000         /* what a run of these may take in all */
 #define NOTABLE_S 0.5               /* sampled for less, there is no note of how often that was */
 
 static bool check(int32_t pid, struct sf_error *err)
@@ -102,107 +99,11 @@ static void close_capture(struct sf_capture *capture)
 	free(capture);
 }
 
-/* At the end all are, so that the samples stand for all the time that there was. */
-static bool due_asleep(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
-{
-	return capture->blocked_period_ns && (capture->last_tick || now_ns >= thread->asleep_due_ns);
-}
-
-/* Threads that have slept for long are looked at as often as they are sampled, or when somebody has run. */
-static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread,
-			       uint64_t now_ns)
-{
-	return thread->n_same >= LONG_ASLEEP && now_ns - thread->seen_ns < PASSED_OVER_NS &&
-	       !due_asleep(capture, thread, now_ns);
-}
-
-/* Whether it is held only when it is displaced (displaced.h). Not if that was never the case for long. */
-static bool waits_for_displacement(const struct sf_capture *capture, const struct sf_thread *thread)
-{
-	return sf_thread_needs_displacement(thread) && !capture->displacement.is_missing &&
-	       !sf_displacement_is_overdue(thread, capture->period_ns);
-}
-
 static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	if (!capture->period_ns || !thread->watched || thread->hold.is_requested)
 		return 0;
 	return sf_thread_needs_displacement(thread) ? 1 + thread->account.cpu_ns : 0;
-}
-
-/* False when the thread is gone. */
-static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
-{
-	if (thread->hold.is_requested && capture->last_tick)
-		sf_thread_add_elapsed(thread, now_ns); /* what it gives when it stands is its last */
-	if (thread->hold.is_requested || !thread->watched)
-		return true;
-	capture->n_looked++;
-	if (!due_asleep(capture, thread, now_ns) && sf_thread_sleeps_again(thread, now_ns))
-		return true;
-	if (!sf_thread_look(thread, now_ns))
-		return false;
-	sf_thread_measure_use(thread);
-	if (sf_thread_awake(thread)) {
-		capture->n_awake++;
-		if (capture->period_ns && !waits_for_displacement(capture, thread))
-			sf_ptrace_hold(capture, thread, now_ns);
-	} else if (due_asleep(capture, thread, now_ns)) {
-		sf_ptrace_sample_asleep(capture, thread, now_ns);
-		thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns +
-									    sf_overhead_limit_put_off(&capture->limit));
-	}
-	return true;
-}
-
-/* Threads that ended while they were asked for are no longer waited for: so the count is made anew. */
-static int count_asked(const struct sf_capture *capture)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < capture->watch.threads.n; i++)
-		n += capture->watch.threads.items[i]->hold.is_requested;
-	return n;
-}
-
-/* All that may not be passed over, or all that were. How many are. */
-static size_t tick_threads(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
-{
-	size_t n_passed_over = 0;
-
-	for (size_t i = capture->watch.threads.n; i-- > 0;) {
-		struct sf_thread *thread = capture->watch.threads.items[i];
-		const bool passes = may_be_passed_over(capture, thread, now_ns);
-
-		n_passed_over += passes;
-		if (passes != passed_over)
-			continue;
-		if (!tick_thread(capture, thread, now_ns))
-			sf_watch_end_thread(&capture->watch, i, now_ns);
-		while (capture->n_requested && sf_ptrace_answer(capture, false))
-			;
-	}
-	return n_passed_over;
-}
-
-static void tick(struct sf_capture *capture, uint64_t now_ns)
-{
-	capture->n_awake_before = capture->n_awake;
-	capture->n_awake = 0;
-	capture->n_looked = 0;
-	/*
-	 * Also when nobody is asked for: a thread that was killed while it stood cannot be let go, it
-	 * ends, and its process can neither exec nor be waited for until we have taken note.
-	 */
-	while (sf_ptrace_answer(capture, false))
-		;
-	capture->n_requested = count_asked(capture);
-	if (tick_threads(capture, false, now_ns) == 0)
-		return;
-	if (sf_watch_others_ran(&capture->watch, UNNOTICED_NS)) {
-		tick_threads(capture, true, now_ns);
-		sf_watch_looked_at_all(&capture->watch);
-	}
 }
 
 /* After the rest: a sample of the thread that was displaced. */
@@ -221,7 +122,7 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 	sf_relay_rest(capture->relay, until_ns);
 	if (!capture->n_requested) {
 		sf_alarm_set(0);
-		if (!sf_ptrace_aim(capture, need, until_ns) && capture->n_awake <= 1)
+		if ((sf_ptrace_all_sleep(capture, sf_now_ns()) || !sf_ptrace_aim(capture, need, until_ns)) && capture->n_awake <= 1)
 			sf_cpu_move(-1);
 		sf_sleep_until(until_ns);
 		catch_displaced(capture);
@@ -242,6 +143,14 @@ static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64
 	return (wanted_ns > least_ns ? wanted_ns : least_ns) + sf_outside_jitter(capture, period_ns);
 }
 
+/* False: all are gone. Processes that others have begun come into sight while those that are watched sleep, too. */
+static bool scan(struct sf_capture *capture, uint64_t now_ns)
+{
+	const bool others_begin = capture->options.all || capture->options.cgroup;
+
+	return (!others_begin && sf_ptrace_all_sleep(capture, now_ns)) || sf_watch_scan(&capture->watch, now_ns);
+}
+
 static void sample_until_over(struct sf_capture *capture)
 {
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
@@ -253,10 +162,10 @@ static void sample_until_over(struct sf_capture *capture)
 	sf_cpu_prefer();
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
-		if (sf_outside_given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+		if (sf_outside_given_up(capture) || !scan(capture, now_ns))
 			return;
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
-		tick(capture, now_ns);
+		sf_ptrace_tick(capture, now_ns);
 		if (capture->last_tick)
 			return;
 		next_ns = next_tick(capture, next_ns, now_ns, period_ns);

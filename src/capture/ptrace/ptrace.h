@@ -16,6 +16,15 @@
 #include "capture/ptrace/watch.h"
 #include "os/hold.h"
 
+/* What tick.c has found at the last tick that looked at threads. */
+struct sf_ptrace_rest {
+	bool     all_asleep;        /* all were passed over, and none of them has run */
+	uint64_t tick_ns;
+	uint32_t last_serial;       /* of the threads that there were */
+	uint64_t asked_ns;          /* when the CPU clocks were last read without a look at threads */
+	uint64_t all_ns;            /* the last look at all threads */
+};
+
 struct sf_capture {
 	struct sf_capture_options options;
 	struct sf_watch watch;
@@ -32,6 +41,7 @@ struct sf_capture {
 	unsigned n_looked;          /* threads, at this tick */
 	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
 	int child_status;
+	struct sf_ptrace_rest rest;
 	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
 	bool counts_waits;          /* accounts are kept by sf_thread_measure(): by the kernel's counts, not by the states of looks */
@@ -45,6 +55,14 @@ struct sf_capture {
 
 /* Holds a thread that is awake, or one that sleeps and must be, for a sample of the tick at now_ns. */
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/* --- tick.c --- */
+
+/* Looks at the threads that are due, and holds or reads those that a sample is due of. */
+void sf_ptrace_tick(struct sf_capture *capture, uint64_t now_ns);
+
+/* Whether none of the threads that are watched has run lately. So none of them has begun another thread, or a program. */
+bool sf_ptrace_all_sleep(const struct sf_capture *capture, uint64_t now_ns);
 
 /* --- displaced_sample.c --- */
 
@@ -75,6 +93,9 @@ void sf_ptrace_let_all_go(struct sf_capture *capture);
 
 /* Releases the threads that have stopped by now, without samples, while there is no room for one. `arg`: the capture. */
 void sf_ptrace_let_go_while_waiting(void *arg);
+
+/* Whether the last sample of a thread stands for its sleep as long as that goes on: nothing more is to be read. */
+bool sf_ptrace_sleep_is_known(const struct sf_capture *capture, const struct sf_thread *thread);
 
 /* A sample of a thread that sleeps, if it still does. */
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);

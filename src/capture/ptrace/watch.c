@@ -87,28 +87,36 @@ void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns)
 	watch->has_kept = false;
 }
 
-static int64_t count_others(const struct sf_watch *watch)
+uint64_t sf_watch_cpu_ns(const struct sf_watch *watch)
 {
-	int64_t others_ns = 0;
-	uint64_t cpu_ns;
+	uint64_t all_ns = 0, cpu_ns;
 
 	for (size_t i = 0; i < watch->processes.n; i++) {
 		if (sf_process_cpu(watch->processes.items[i].pid, &cpu_ns))
-			others_ns += (int64_t)cpu_ns;
+			all_ns += cpu_ns;
 	}
+	return all_ns;
+}
+
+/* A process's clock is read after its threads', so it only ever shows more. */
+static int64_t count_others(struct sf_watch *watch)
+{
+	int64_t others_ns;
+
+	watch->cpu_ns = sf_watch_cpu_ns(watch);
+	others_ns = (int64_t)watch->cpu_ns;
 	for (size_t i = 0; i < watch->threads.n; i++)
 		others_ns -= (int64_t)watch->threads.items[i]->run.cpu_ns;
 	return others_ns;
 }
 
-/* A process's clock is read after its threads', so it only ever shows more. */
-bool sf_watch_others_ran(struct sf_watch *watch, uint64_t unnoticed_ns)
+uint64_t sf_watch_others_ran(struct sf_watch *watch)
 {
 	const int64_t others_ns = count_others(watch);
 
 	if (others_ns < watch->others_ns)
 		watch->others_ns = others_ns;
-	return others_ns - watch->others_ns > (int64_t)unnoticed_ns;
+	return (uint64_t)(others_ns - watch->others_ns);
 }
 
 void sf_watch_looked_at_all(struct sf_watch *watch)

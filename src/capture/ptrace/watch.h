@@ -44,6 +44,9 @@ struct sf_watch {
 	regex_t  names;          /* of threads, if ... */
 	bool     has_names;
 	uint32_t last_serial, n_scans;
+	uint64_t listed_cpu_ns;  /* CPU time of all processes when their threads were listed */
+	uint64_t named_cpu_ns;   /* ... and at the last scan ... */
+	uint32_t ran_scan;       /* ... before which one had run since the scan before it */
 	uint64_t begun;          /* the first scan, by sf_process_start_clock; 0 where a command is launched: what it starts is new */
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	bool     over;           /* the recording ends: its threads need not */
@@ -63,6 +66,7 @@ struct sf_watch {
 	char     name_32_bit[SF_TASK_NAME];
 
 	/* CPU time that is in no thread's account. */
+	uint64_t cpu_ns;         /* of all processes, as sf_watch_others_ran() found it */
 	int64_t  others_ns;      /* of the processes, that is in no thread's run: at the least */
 	size_t   n_first;        /* first processes that live */
 	bool     lost_firsts;    /* the last of them has just ended */
@@ -104,11 +108,17 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * Whether threads that have not been looked at lately have run, for longer than this: the processes' own CPU clocks
- * show more than the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
+ * For how long threads have run that have not been looked at lately: the processes' own CPU clocks show so much more than
+ * the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
  */
-bool sf_watch_others_ran(struct sf_watch *watch, uint64_t unnoticed_ns);
+uint64_t sf_watch_others_ran(struct sf_watch *watch);
 void sf_watch_looked_at_all(struct sf_watch *watch);
+
+/*
+ * By the processes' own CPU clocks. The same as cpu_ns: no thread has run since sf_watch_others_ran(), apart from one that
+ * runs at this moment, of which the kernel adds to the clocks at its ticks.
+ */
+uint64_t sf_watch_cpu_ns(const struct sf_watch *watch);
 
 /*
  * The time that is counted as asleep belongs to the sleep that the last sample shows: before a look that may find

@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "capture/ptrace/unseen.h"
 
-#define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
+#define LIST_NS 50000000            /* threads whose number is the same are listed all the same, if one has run */
 #define SCANS_PER_NAME 32
 #define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
 
@@ -164,6 +164,16 @@ struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32
 	return thread;
 }
 
+/* By the last scan. */
+static uint64_t cpu_of_all(const struct sf_watch *watch)
+{
+	uint64_t cpu_ns = 0;
+
+	for (size_t i = 0; i < watch->processes.n; i++)
+		cpu_ns += watch->processes.items[i].last_cpu_ns;
+	return cpu_ns;
+}
+
 /* Names change rarely, so each is read again only now and then. */
 static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
@@ -179,6 +189,13 @@ static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_
 
 void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
 {
+	const uint64_t cpu_ns = cpu_of_all(watch);
+
+	if (cpu_ns != watch->named_cpu_ns)
+		watch->ran_scan = watch->n_scans;
+	watch->named_cpu_ns = cpu_ns;
+	if (watch->n_scans - watch->ran_scan > SCANS_PER_NAME) /* a thread that runs gives a name, its own or another's */
+		return;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
 
@@ -366,6 +383,7 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_known = watch->threads.n;
 
+	watch->listed_cpu_ns = cpu_of_all(watch);
 	if (sf_watch_is_sampled(watch)) {
 		end_gone(watch, now_ns);
 		return;
@@ -389,13 +407,14 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	watch->next_list_ns = now_ns + LIST_NS;
 }
 
+/* No thread begins without another one that runs. */
 static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_threads = 0;
 
 	for (size_t i = 0; i < watch->processes.n; i++)
 		n_threads += watch->processes.items[i].is_refused ? 0 : watch->processes.items[i].program.n_threads;
-	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
+	return n_threads != watch->threads.n || (now_ns >= watch->next_list_ns && cpu_of_all(watch) != watch->listed_cpu_ns);
 }
 
 void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns)
