@@ -20,6 +20,7 @@
 #include "agent/libc/fork_lock.h"
 #include "agent/service/service.h"
 #include "agent/control.h"
+#include "agent/first_record.h"
 #include "agent/host/memory.h"
 #include "agent/output.h"
 #include "agent/runtimes.h"
@@ -49,39 +50,9 @@ SF_CHILD_DATA static struct sf_own_fd channel = SF_NO_OWN_FD;
 SF_CHILD_DATA static bool has_output;             /* else there is no file, whatever output says */
 static char output[PATH_MAX];
 
-/* --- the first record --- */
-
 static uint32_t mode_of(const struct sf_agent_options *options)
 {
 	return options->walk == SF_AGENT_HANDLER ? SF_MODE_HANDLER : SF_MODE_SAMPLER;
-}
-
-static bool write_process(struct sf_error *err)
-{
-	char name[64], command[1024];
-	struct sf_stream_process record = {
-		.pid = getpid(),
-		.parent = getppid(),
-		.time_ns = sf_now_ns(),
-		.unix_ns = sf_unix_now_ns(),
-		.rate_mhz = agent.options.rate_mhz,
-		.blocked_rate_mhz = agent.options.blocked_rate_mhz,
-		.elf_machine = sf_handler.config.arch->elf_machine,
-		.walk = (uint16_t)mode_of(&agent.options),
-	};
-	struct sf_outbox_piece pieces[3] = {
-		{ (const char *)&record + sizeof(record.header),
-		  offsetof(struct sf_stream_process, text) - sizeof(record.header) },
-	};
-
-	sf_process_name(record.pid, name, sizeof(name));
-	sf_process_command(record.pid, command, sizeof(command));
-	record.name_size = (uint16_t)strlen(name);
-	record.command_size = (uint16_t)strlen(command);
-	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
-	pieces[2] = (struct sf_outbox_piece){ command, record.command_size };
-	return sf_outbox_put(sf_handler.output.outbox, SF_STREAM_PROCESS, pieces, 3) ||
-	       sf_fail_memory(err);
 }
 
 /* --- an event in place of time --- */
@@ -162,7 +133,7 @@ static bool start_threads(struct sf_error *err)
 {
 	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!write_process(err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
+	if (!sf_agent_write_process(&agent.options, (uint16_t)mode_of(&agent.options), err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
 	atomic_store(&sf_handler.link.mode, mode_of(&agent.options));

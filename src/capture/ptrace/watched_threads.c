@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads that are watched: how they come into sight, their names, and how their accounts end. */
+/* The threads that are watched: how they come into sight, and their names. */
 #include "capture/ptrace/watched.h"
 
 #include <errno.h>
@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "capture/ptrace/unseen.h"
 
 #define LIST_NS 50000000            /* threads whose number is the same are listed all the same, if one has run */
 #define SCANS_PER_NAME 32
-#define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
 
 /* Outside of a scan the threads are in the order of their ids. */
 static int by_tid(const void *a, const void *b)
@@ -215,147 +213,6 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 	sf_sanitize(thread->name);
 	name_thread(watch, thread);
 	sf_relay_thread(watch->relay, thread, now_ns);
-}
-
-/*
- * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments that do not
- * depend on what the thread does: those before a moment show as much of the time after it as those that follow. The
- * limit is the time for which the thread's samples stand already. Time of which there were samples that the cost limit
- * has passed over has no limit: the lot decides which samples are walked.
- */
-static bool is_short_rest(const struct sf_watch *watch, const struct sf_thread *thread, const struct sf_weight *rest)
-{
-	const uint64_t counted_ns = thread->run.cpu_ns - thread->first_cpu_ns;
-
-	if (!thread->ran || thread->is_32_bit)
-		return false;
-	return rest->ticks <= REST_TICKS + sf_unseen_ticks(watch, thread->batch.passed_ns) ||
-	       (!thread->account.beyond_ns && 2 * rest->cpu_ns <= counted_ns);
-}
-
-/* Why there is no further sample of a thread. */
-static enum sf_loss cause_of_end(const struct sf_watch *watch)
-{
-	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
-}
-
-/* Why the thread's time since its last sample has none. */
-static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_thread *thread)
-{
-	if (thread->is_32_bit)
-		return SF_LOSS_NARROW;
-	if (thread->account.beyond_ns)
-		return SF_LOSS_KERNEL;
-	return cause_of_end(watch);
-}
-
-void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
-{
-	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
-	struct sf_weight weight;
-
-	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
-		return;
-	weight = sf_thread_take_asleep(thread, UINT64_C(1000000000000) / rate_mhz);
-	sf_relay_again(watch->relay, thread, now_ns, &weight);
-}
-
-/* A recorded sleep without a record of its end lasts for as long as is known. */
-static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
-{
-	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns,
-		       given_ns = thread->sleeps.sampled_ns - sleep->before_ns;
-	struct sf_weight weight;
-
-	if (!thread->watched || !thread->sleeps.are_recorded || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
-		return;
-	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns,
-				      UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
-	sf_relay_again(watch->relay, thread, end_ns, &weight);
-}
-
-/* Where sleeps are recorded: those that the cost limit has passed over since the last sample of one, and those without records. */
-static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
-{
-	const bool is_unrecorded = thread->account.asleep_ns > 0 && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
-	const uint64_t unrecorded_ns = is_unrecorded ? (uint64_t)thread->account.asleep_ns : 0;
-	const uint64_t ns = thread->sleeps.passed_ns + unrecorded_ns;
-	const bool has_sample = thread->sleeps.sampled_ns;
-	struct sf_weight weight;
-
-	if (!watch->recorded_until_ns || !ns || !thread->watched || thread->only_awake)
-		return;
-	thread->account.asleep_ns -= (int64_t)unrecorded_ns;
-	weight = sf_thread_take_sleep(thread, ns, UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
-	if (has_sample)
-		sf_relay_again(watch->relay, thread, now_ns, &weight);
-	else
-		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &weight);
-}
-
-static void forget_rest(struct sf_thread *thread)
-{
-	thread->first_cpu_ns += thread->account.cpu_ns;
-	thread->account.cpu_ns = 0;
-}
-
-/* Events of samples that were passed over, after the last one of which use was made. */
-static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
-{
-	if (!thread->batch.passed.amount)
-		return;
-	if (thread->ran)
-		sf_relay_again(watch->relay, thread, now_ns, &thread->batch.passed);
-	else
-		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->batch.passed);
-}
-
-void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
-{
-	struct sf_thread *thread = watch->threads.items[index];
-	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
-
-	sf_thread_settle(thread, now_ns, false, false);
-	sf_thread_settle_end(thread, &watch->switches);
-	/*
-	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
-	 * short command: its next look is put off, or waits for a CPU.
-	 */
-	if (thread->sampled && !sf_thread_awake(thread))
-		sf_thread_sleep_until(thread, now_ns);
-	end_recorded_sleep(watch, thread);
-	sf_watch_extend_sleep(watch, thread, now_ns);
-	thread->account.cpu_ns += thread->account.beyond_ns;
-	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
-		forget_rest(thread);
-	sf_thread_balance(thread);
-	give_sleeps(watch, thread, now_ns);
-	if (process)
-		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
-	if (!thread->watched) /* --threads leaves it out: its time is nobody's loss */
-		forget_rest(thread);
-	if (thread->account.cpu_ns) {
-		/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
-		struct sf_weight weight = {
-			.cpu_ns = thread->account.cpu_ns,
-			.wall_ns = thread->account.awake_ns > 0 ? (uint64_t)thread->account.awake_ns : 0,
-			.ticks = sf_unseen_ticks(watch, thread->account.cpu_ns),
-		};
-
-		if ((thread->hold.is_requested || thread->ran) && !weight.ticks)
-			weight.ticks = 1;
-		if (is_short_rest(watch, thread, &weight)) {
-			sf_relay_again(watch->relay, thread, now_ns, &weight);
-		} else {
-			watch->lost_cpu_ns += weight.cpu_ns;
-			sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight);
-		}
-	}
-	give_events(watch, thread, now_ns);
-	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
-		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
-	sf_relay_thread_end(watch->relay, thread, now_ns, cause_of_end(watch));
 }
 
 static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What samples take out of the account of a thread (thread.h). */
+#include "capture/ptrace/thread.h"
+#include "frozen/signal/ticks.h"
+
+#define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
+#define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
+
+/* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
+static void borrow(struct sf_thread *thread, int64_t more_ns)
+{
+	int64_t from_ns = thread->account.asleep_ns < more_ns ? thread->account.asleep_ns : more_ns;
+
+	if (from_ns <= 0)
+		return;
+	thread->account.asleep_ns -= from_ns;
+	thread->account.awake_ns += from_ns;
+}
+
+/* The time awake that was not on a CPU. The rest belongs to the samples that will take cpu_ns. */
+static uint64_t ns_without_cpu(const struct sf_thread *thread)
+{
+	const int64_t waited_ns = thread->account.awake_ns - (int64_t)thread->account.cpu_ns;
+
+	return waited_ns > 0 ? (uint64_t)waited_ns : 0;
+}
+
+void sf_thread_balance(struct sf_thread *thread)
+{
+	borrow(thread, (int64_t)thread->account.cpu_ns - thread->account.awake_ns);
+}
+
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
+{
+	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->account.cpu_ns : 0 };
+	int64_t cpu_ns = (int64_t)weight.cpu_ns;
+
+	if (on_cpu) {
+		borrow(thread, cpu_ns - thread->account.awake_ns);
+		weight.wall_ns = (uint64_t)(thread->account.awake_ns > cpu_ns ? thread->account.awake_ns : cpu_ns);
+	} else {
+		weight.wall_ns = ns_without_cpu(thread);
+	}
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.cpu_ns -= weight.cpu_ns;
+	return weight;
+}
+
+/* CPU time beyond the time awake belongs to the samples that will take it (borrow()). */
+struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
+{
+	const int64_t owed_ns = (int64_t)thread->account.cpu_ns - thread->account.awake_ns;
+	const int64_t free_ns = thread->account.asleep_ns - (owed_ns > 0 ? owed_ns : 0);
+	const uint64_t asleep_ns = free_ns > 0 ? (uint64_t)free_ns : 0;
+	struct sf_weight weight = {
+		.wall_ns = asleep_ns,
+		.ticks = sf_ticks_take(&thread->account.asleep_over_ns, asleep_ns, period_ns),
+	};
+
+	thread->account.asleep_ns -= (int64_t)asleep_ns;
+	thread->sleeps.sampled_ns += asleep_ns;
+	return weight;
+}
+
+struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns)
+{
+	const struct sf_weight weight = { .wall_ns = ns, .ticks = sf_ticks_take(&thread->account.asleep_over_ns, ns, period_ns) };
+
+	thread->sleeps.sampled_ns += ns;
+	return weight;
+}
+
+/* `cpu_ns` of the time beyond, and the time awake that is no other CPU time. */
+static struct sf_weight take_beyond(struct sf_thread *thread, uint64_t cpu_ns, uint64_t period_ns)
+{
+	const int64_t others_ns = (int64_t)(thread->account.cpu_ns + thread->account.beyond_ns - cpu_ns);
+	const int64_t free_ns = thread->account.awake_ns - others_ns;
+	struct sf_weight weight = { .cpu_ns = cpu_ns };
+
+	weight.wall_ns = free_ns > (int64_t)cpu_ns ? (uint64_t)free_ns : cpu_ns;
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.beyond_ns -= cpu_ns;
+	return weight;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The time beyond that a sample leaves. The last two periods may be of user mode: one whose sample is not read yet, and one
+ * whose sample is to come. A sample amid the thread's own code also leaves what samples in calls lack, and as much as one
+ * of them would take now: samples in calls come at random, and each takes all that was used since the last hold.
+ */
+static uint64_t time_to_leave(const struct sf_thread *thread, bool in_call, uint64_t period_ns)
+{
+	const struct sf_kernel_time *time = &thread->kernel_time;
+
+	return in_call ? 2 * period_ns : KEPT_PERIODS * period_ns + time->owed_ns + thread->run.cpu_ns - time->counted_ns;
+}
+
+bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret)
+{
+	struct sf_kernel_time *time = &thread->kernel_time;
+	const uint64_t left_ns = time_to_leave(thread, in_call, period_ns);
+	const uint64_t has_ns = thread->account.beyond_ns > left_ns ? thread->account.beyond_ns - left_ns : 0;
+	uint64_t cpu_ns = has_ns;
+
+	if (in_call) {
+		time->owed_ns = least(time->owed_ns + thread->run.cpu_ns - time->counted_ns, MOST_OWED_PERIODS * period_ns);
+		cpu_ns = least(time->owed_ns, has_ns);
+		time->owed_ns -= cpu_ns;
+	}
+	time->counted_ns = thread->run.cpu_ns;
+	if (cpu_ns)
+		*ret = take_beyond(thread, cpu_ns, period_ns);
+	return cpu_ns;
+}
+
+struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
+{
+	struct sf_weight weight = { .cpu_ns = thread->account.cpu_ns / n };
+	const int64_t cpu_ns = (int64_t)weight.cpu_ns;
+	int64_t awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
+
+	if (cpu_ns > awake_ns)
+		borrow(thread, cpu_ns - awake_ns);
+	awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
+	weight.wall_ns = (uint64_t)(awake_ns / (int64_t)n > cpu_ns ? awake_ns / (int64_t)n : cpu_ns);
+	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
+	thread->account.awake_ns -= (int64_t)weight.wall_ns;
+	thread->account.cpu_ns -= weight.cpu_ns;
+	return weight;
+}
