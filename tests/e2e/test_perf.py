@@ -334,8 +334,9 @@ def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
     stillframe.record_until(output, 800, "-e", "perf", "-F", "1000", "--clock", "cpu", "--max-cost", "50", "-p", target("periodic").pid)
     recording = Recording(output)
     shares, worth = recording.total_shares(), recording.worth()
-    # In step a half has all of it or nothing. Where other programs have the CPUs, some samples stand for much.
-    assert worth > 100 and all(abs(shares[half] - 0.5) < 0.03 + 3.5 * (0.25 / worth) ** 0.5 for half in ("first_half", "second_half")), (shares, worth)
+    # In step a half has all of it or nothing. Where other programs have the CPUs, some samples stand for much, as if there
+    # were fewer: with 50 the bound is 0.28.
+    assert worth > 50 and all(abs(shares[half] - 0.5) < 0.03 + 3.5 * (0.25 / worth) ** 0.5 for half in ("first_half", "second_half")), (shares, worth)
 
 
 # For lives of 20 µs, most of which is the kernel's work, samples and the kernel's count differ by some percent (docs/engines.md).
@@ -455,6 +456,7 @@ def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
     assert not recording.losses().get("denied"), recording.losses()
 
 
+@pytest.mark.alone   # what walks may take is a part of the elapsed time: of a target that gets few CPUs, that is enough for all samples
 def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
     t = target("deep", 300, "spin", os.cpu_count())
@@ -462,6 +464,5 @@ def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     assert done.status == 0, done
     used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
     seen, _, counted = recording.cpu()
-    # What is used is a time. So the less of the CPUs the target gets, the larger a part of its samples that is.
     assert used and int(used[1]) / 100 * counted < 0.6 * 2 * os.cpu_count(), (counted, done)
     assert seen > 0.95 * counted, (seen, counted)
