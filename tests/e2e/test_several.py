@@ -9,7 +9,7 @@ import pytest
 import hanging
 
 from conftest import AGENT, PROGRAMS, need
-from recordings import Recording
+from recordings import Recording, so_far
 
 ENGINES = ["ptrace", "signal", "perf"]
 LISTEN = {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"}
@@ -38,9 +38,12 @@ def test_one_recording_of_all(stillframe, three, tmp_path, engine):
     """Each has its own process, command and samples, and the CPU time of all three is in the account."""
     first, second, third = pids_of(three)
     need_engine(stillframe, engine, first)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-p", "%d,%d" % (first, second), "-p", third,
-                                        "-p", first, "-d", "500ms", "-F", "399")
-    assert done.status == 0, done
+
+    def have_all(path):
+        return so_far(path, "count(DISTINCT CASE WHEN cpu_ns > 0 THEN (SELECT process FROM threads t WHERE t.id = thread) END)") == 3
+    done = stillframe.record_until(tmp_path / "r.sfr", have_all, "-e", engine, "-p", "%d,%d" % (first, second), "-p", third, "-p", first,
+                                   "-F", "399")
+    recording = Recording(tmp_path / "r.sfr")
     assert re.search(r"\(pid %d and 2 more, \d threads of 3 processes\) by %s" % (first, engine), done.err), done
     rows = recording.rows("SELECT pid, command_line, (SELECT SUM(cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread"
                           " WHERE t.process = p.id) FROM processes p ORDER BY pid")
