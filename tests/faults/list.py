@@ -114,7 +114,7 @@ FAULTS = [
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
     ("capture/ptrace/ended_thread.c", "sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight)", "(void)cause_of_rest(watch, thread)", "test_watch"),
     ("capture/ptrace/watch.c", "\twatch->over = true;\n", "", "test_watch"),
-    ("capture/ptrace/tick.c", "\t\tsf_watch_extend_sleep(&capture->watch, thread, now_ns); /* until now, or it slept elsewhere since */\n", "", "test_ptrace_tick"),
+    ("capture/ptrace/tick.c", "\t\tsf_watch_extend_sleep(&capture->watch, thread, now_ns); /* before the look, which may find another sleep */\n", "", "test_ptrace_tick"),
     ("capture/ptrace/tick.c", "return sf_watch_cpu_ns(&capture->watch) == capture->watch.cpu_ns;", "return true;", "test_ptrace_tick"),
     ("capture/ptrace/tick.c", " || capture->rest.last_serial != capture->watch.last_serial", "", "test_ptrace_tick"),
     ("capture/ptrace/tick.c", " || sf_ptrace_sleep_is_known(capture, thread));", " || true);", "test_ptrace_tick"),

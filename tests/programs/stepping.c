@@ -174,7 +174,7 @@ bool stepping_step(struct stepping *stepping)
 	return true;
 }
 
-/* A stop of the thread at the address, by the processor. 0: no more. */
+/* The processor stops the thread at this address, by a debug register. 0: nowhere. */
 static bool set_breakpoint(const struct stepping *stepping, uint64_t pc)
 {
 	const uint64_t enabled = pc != 0;
@@ -183,7 +183,7 @@ static bool set_breakpoint(const struct stepping *stepping, uint64_t pc)
 	       ptrace(PTRACE_POKEUSER, stepping->tid, offsetof(struct user, u_debugreg[7]), enabled) == 0;
 }
 
-/* Stops it at the latest after RUN_NS. False: it has ended. */
+/* Interrupts the thread if it has not stopped after RUN_NS. False: it has ended. */
 static bool wait_for_stop(struct stepping *stepping)
 {
 	const uint64_t end_ns = sf_now_ns() + RUN_NS;

@@ -40,9 +40,9 @@ void stepping_release(struct stepping *stepping);
 bool stepping_step(struct stepping *stepping);
 
 /*
- * Runs through the innermost call at the thread's own speed, until it has returned or 100 ms are over. For code that is not
- * to be judged. A loop that the time ends is never left at the speed of steps: the clock of the vDSO begins again when
- * the kernel has set the time meanwhile. False: the thread has ended.
+ * Runs the thread, unstepped, until the innermost call has returned; for 200 ms at the most. For code that is not to be
+ * judged. Some of that cannot be stepped: clock_gettime() in the vDSO starts over whenever the kernel has updated the
+ * time meanwhile, which it does more often than slow steps get to the end. False: the thread has ended.
  */
 bool stepping_run_call(struct stepping *stepping);
 

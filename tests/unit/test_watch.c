@@ -672,7 +672,7 @@ static void another_name_is_seen(void **state)
 	assert_false(sf_watch_find(&watch, 40)->watched);
 }
 
-/* A thread has its name of one that runs, as soon as that gives it or long afterwards. */
+/* Only a thread that runs can rename itself or another one. Afterwards each name is read once. */
 static void names_are_not_read_while_none_runs(void **state)
 {
 	(void)state;
@@ -951,7 +951,7 @@ static void a_replaced_thread_is_seen_after_a_while(void **state)
 	expect("thread 3: 42 c\nend 2: 0 us\n");
 }
 
-/* A thread that begins needs one that runs. */
+/* A thread is started by one that runs. */
 static void threads_are_not_listed_while_none_runs(void **state)
 {
 	(void)state;

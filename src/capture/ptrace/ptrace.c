@@ -143,12 +143,15 @@ static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64
 	return (wanted_ns > least_ns ? wanted_ns : least_ns) + sf_outside_jitter(capture, period_ns);
 }
 
-/* False: all are gone. Processes that others have begun come into sight while those that are watched sleep, too. */
+/*
+ * False: all watched processes are gone. While all their threads sleep, only processes of other parents can come into
+ * sight: those of the machine, or of a control group.
+ */
 static bool scan(struct sf_capture *capture, uint64_t now_ns)
 {
-	const bool others_begin = capture->options.all || capture->options.cgroup;
+	const bool has_other_parents = capture->options.all || capture->options.cgroup;
 
-	return (!others_begin && sf_ptrace_all_sleep(capture, now_ns)) || sf_watch_scan(&capture->watch, now_ns);
+	return (!has_other_parents && sf_ptrace_all_sleep(capture, now_ns)) || sf_watch_scan(&capture->watch, now_ns);
 }
 
 static void sample_until_over(struct sf_capture *capture)

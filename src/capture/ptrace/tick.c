@@ -121,7 +121,7 @@ static void look_at_passed_over(struct sf_capture *capture, uint64_t others_ns, 
 		if (!may_be_passed_over(capture, thread, now_ns) ||
 		    (!all && !due_asleep(capture, thread, now_ns) && now_ns - thread->seen_ns < PASSED_OVER_NS))
 			continue;
-		sf_watch_extend_sleep(&capture->watch, thread, now_ns); /* until now, or it slept elsewhere since */
+		sf_watch_extend_sleep(&capture->watch, thread, now_ns); /* before the look, which may find another sleep */
 		tick_at(capture, i, now_ns);
 	}
 	if (all) {
@@ -135,7 +135,7 @@ bool sf_ptrace_all_sleep(const struct sf_capture *capture, uint64_t now_ns)
 	return capture->rest.all_asleep && !capture->last_tick && now_ns - capture->rest.tick_ns < PASSED_OVER_NS;
 }
 
-/* None has run since the last tick: this one may be left out. */
+/* No thread has run since the last tick that looked at threads: this tick may be left out. */
 static bool all_sleep_on(struct sf_capture *capture, uint64_t now_ns)
 {
 	if (!sf_ptrace_all_sleep(capture, now_ns) || capture->rest.last_serial != capture->watch.last_serial)

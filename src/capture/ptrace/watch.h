@@ -44,9 +44,9 @@ struct sf_watch {
 	regex_t  names;          /* of threads, if ... */
 	bool     has_names;
 	uint32_t last_serial, n_scans;
-	uint64_t listed_cpu_ns;  /* CPU time of all processes when their threads were listed */
-	uint64_t named_cpu_ns;   /* ... and at the last scan ... */
-	uint32_t ran_scan;       /* ... before which one had run since the scan before it */
+	uint64_t listed_cpu_ns;  /* CPU time of all processes when their threads were last listed */
+	uint64_t named_cpu_ns;   /* CPU time of all processes when names were last renewed */
+	uint32_t ran_scan;       /* the last scan that found more CPU time than the scan before it */
 	uint64_t begun;          /* the first scan, by sf_process_start_clock; 0 where a command is launched: what it starts is new */
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	bool     over;           /* the recording ends: its threads need not */

@@ -162,7 +162,7 @@ struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32
 	return thread;
 }
 
-/* By the last scan. */
+/* CPU time of all processes, as the last scan has read it. */
 static uint64_t cpu_of_all(const struct sf_watch *watch)
 {
 	uint64_t cpu_ns = 0;
@@ -192,7 +192,7 @@ void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
 	if (cpu_ns != watch->named_cpu_ns)
 		watch->ran_scan = watch->n_scans;
 	watch->named_cpu_ns = cpu_ns;
-	if (watch->n_scans - watch->ran_scan > SCANS_PER_NAME) /* a thread that runs gives a name, its own or another's */
+	if (watch->n_scans - watch->ran_scan > SCANS_PER_NAME) /* only a thread that runs can rename itself or another one */
 		return;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
@@ -264,7 +264,7 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	watch->next_list_ns = now_ns + LIST_NS;
 }
 
-/* No thread begins without another one that runs. */
+/* A thread is started by one that runs: where no CPU time was used there is no new thread. */
 static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_threads = 0;
