@@ -461,15 +461,27 @@ static void measure_after(uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms)
 	assert_int_equal(ran, cpu_ms != 0);
 }
 
-/* A hold of so long in which the thread has run and waited for a CPU for so long. */
-static void hold_for(uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms)
+/*
+ * A hold that is requested so long after a look, released `ms` after the request, and stopped the thread for `stopped_ms`
+ * of that at most. Since the look the thread has run and waited for a CPU for so long.
+ */
+static void hold_after(uint64_t later_ms, uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms, uint64_t stopped_ms)
 {
 	const struct sf_task_run before = thread->run;
 
+	now_ns += (later_ms + ms) * MS;
 	run.cpu_ns += cpu_ms * MS;
 	run.wait_ns += wait_ms * MS;
 	stands(false, 0, 0);
-	sf_thread_add_hold(thread, &before, ms * MS);
+	thread->hold.requested_ns = now_ns - ms * MS;
+	sf_thread_add_hold(thread, &before, stopped_ms * MS, now_ns);
+}
+
+static void expect_account(uint64_t awake_ms, uint64_t asleep_ms, uint64_t cpu_ms)
+{
+	assert_int_equal(thread->account.awake_ns, awake_ms * MS);
+	assert_int_equal(thread->account.asleep_ns, asleep_ms * MS);
+	assert_int_equal(thread->account.cpu_ns, cpu_ms * MS);
 }
 
 /* The next batch's time contains the hold. */
@@ -477,15 +489,32 @@ static void a_hold_is_time_awake(void **state)
 {
 	(void)state;
 	measure_after(100, 30, 20);
-	hold_for(25, 1, 20);
-	measure_after(50, 0, 0);
-	assert_int_equal(thread->account.awake_ns, 75 * MS);
-	assert_int_equal(thread->account.asleep_ns, 75 * MS);
-	assert_int_equal(thread->account.cpu_ns, 31 * MS);
-	hold_for(2, 1, 3); /* it waited before the request, too */
+	hold_after(0, 25, 1, 20, 4);
+	measure_after(25, 0, 0);
+	expect_account(75, 75, 31);
+}
+
+/* The thread ran for 15 ms of 20, and a request took that long. It was stopped from then on. */
+static void a_hold_is_awake_beside_what_ran_before(void **state)
+{
+	(void)state;
+	measure_after(100, 30, 20);
+	hold_after(20, 21, 14, 1, 21);
 	measure_after(10, 0, 0);
-	assert_int_equal(thread->account.awake_ns, 79 * MS);
-	assert_int_equal(thread->account.asleep_ns, 81 * MS);
+	expect_account(86, 65, 44);
+}
+
+/* How long it was stopped is an upper bound: all of the time since the look, of which it ran for 15 ms until it stood. */
+static void a_hold_is_not_longer_than_since_the_look(void **state)
+{
+	(void)state;
+	measure_after(100, 30, 20);
+	hold_after(5, 20, 15, 0, 20);
+	measure_after(10, 0, 0);
+	expect_account(75, 60, 45);
+	hold_after(0, 20, 1, 2, 3); /* the counts lack a part of it */
+	measure_after(10, 0, 0);
+	expect_account(95, 70, 46);
 }
 
 /* For how long a thread was awake is measured, and not taken from the states of looks. */
@@ -681,6 +710,8 @@ int main(void)
 		TEST(seldom_holds_leave_calls_their_time),
 		TEST(measured_time_is_exact),
 		TEST(a_hold_is_time_awake),
+		TEST(a_hold_is_awake_beside_what_ran_before),
+		TEST(a_hold_is_not_longer_than_since_the_look),
 		TEST(a_new_thread_has_empty_accounts),
 		TEST(one_that_is_gone_is_none),
 		TEST(time_goes_to_what_was_seen),

@@ -80,7 +80,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)
-		sf_thread_add_hold(thread, &before, sf_now_ns() - thread->hold.requested_ns);
+		sf_thread_add_hold(thread, &before, hold_ns, sf_now_ns());
 	if (awake) {
 		if (!sf_ptrace_weigh_awake(capture, thread, in_call, on_cpu, &hold_ns, copy, &weight)) {
 			sf_relay_drop(capture->relay);

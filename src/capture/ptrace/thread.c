@@ -214,13 +214,19 @@ static int64_t awake_since(const struct sf_thread *thread, const struct sf_task_
 	       (run->wait_ns > before->wait_ns ? (int64_t)(run->wait_ns - before->wait_ns) : 0);
 }
 
-/* sf_thread_measure() will count all elapsed time that is not awake as asleep. */
-void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t ns)
+/*
+ * The thread ran or waited for a CPU until it stood, and was stopped from then on. `stopped_ns` is an upper bound:
+ * it may have a part of the time before. sf_thread_measure() will count all elapsed time that is not awake as asleep.
+ */
+void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t stopped_ns, uint64_t now_ns)
 {
-	int64_t awake_ns = awake_since(thread, before);
+	const int64_t requested_ns = (int64_t)(now_ns - thread->hold.requested_ns), elapsed_ns = (int64_t)(now_ns - thread->seen_ns);
+	int64_t awake_ns = awake_since(thread, before) + (int64_t)stopped_ns;
 
-	if (awake_ns < (int64_t)ns)
-		awake_ns = (int64_t)ns;
+	if (awake_ns > elapsed_ns)
+		awake_ns = elapsed_ns;
+	if (awake_ns < requested_ns)
+		awake_ns = requested_ns;
 	thread->account.awake_ns += awake_ns;
 	thread->account.asleep_ns -= awake_ns;
 }

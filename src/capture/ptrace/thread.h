@@ -233,11 +233,11 @@ void sf_thread_add_elapsed(struct sf_thread *thread, uint64_t now_ns);
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_call, bool in_wait);
 
 /*
- * For an account that is kept by sf_thread_measure(): the time of a hold, which was requested `ns` before its release. The
- * thread was awake then. So in all that time it ran, waited for a CPU, or was stopped by the hold. `before`: its run
- * counts before sf_thread_settle().
+ * For an account that is kept by sf_thread_measure(): the time from the last look up to now, at the release of a hold that
+ * stopped the thread for `stopped_ns` at most. The thread was awake when the hold was requested. So from then on it ran,
+ * waited for a CPU, or was stopped. `before`: its run counts before sf_thread_settle().
  */
-void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t ns);
+void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t stopped_ns, uint64_t now_ns);
 
 /* CPU time, on top of what the last look has counted. */
 void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns);
