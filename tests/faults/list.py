@@ -108,7 +108,9 @@ FAULTS = [
     ("recording/innermost.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
     ("recording/innermost.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
     # The ptrace engine.
-    ("capture/ptrace/thread.c", "\tif (awake_ns < (int64_t)ns)\n\t\tawake_ns = (int64_t)ns;\n", "\t(void)ns;\n", "test_capture_thread"),
+    ("capture/ptrace/thread.c", "awake_since(thread, before) + (int64_t)stopped_ns;", "awake_since(thread, before) + 0 * (int64_t)stopped_ns;", "test_capture_thread"),
+    ("capture/ptrace/thread.c", "\tif (awake_ns < requested_ns)\n\t\tawake_ns = requested_ns;\n", "\t(void)requested_ns;\n", "test_capture_thread"),
+    ("capture/ptrace/thread.c", "\tif (awake_ns > elapsed_ns)\n\t\tawake_ns = elapsed_ns;\n", "\t(void)elapsed_ns;\n", "test_capture_thread"),
     ("capture/ptrace/thread.c", "\tthread->account.asleep_ns -= awake_ns;\n}", "}", "test_capture_thread"),
     ("capture/ptrace/account.c", "thread->account.asleep_ns -= from_ns;\n\tthread->account.awake_ns += from_ns;", "(void)thread;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
