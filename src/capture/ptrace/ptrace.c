@@ -143,15 +143,10 @@ static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64
 	return (wanted_ns > least_ns ? wanted_ns : least_ns) + sf_outside_jitter(capture, period_ns);
 }
 
-/*
- * False: all watched processes are gone. While all their threads sleep, only processes of other parents can come into
- * sight: those of the machine, or of a control group.
- */
+/* False: all watched processes are gone. While all their threads sleep, none of them can start another process. */
 static bool scan(struct sf_capture *capture, uint64_t now_ns)
 {
-	const bool has_other_parents = capture->options.all || capture->options.cgroup;
-
-	return (!has_other_parents && sf_ptrace_all_sleep(capture, now_ns)) || sf_watch_scan(&capture->watch, now_ns);
+	return sf_ptrace_all_sleep(capture, now_ns) || sf_watch_scan(&capture->watch, now_ns);
 }
 
 static void sample_until_over(struct sf_capture *capture)
