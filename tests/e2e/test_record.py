@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """record: what is recorded is what the target did."""
+import collections
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -418,8 +420,11 @@ def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arg
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1500ms" if name == "cpp_throw" else "500ms", "-F", "999")
     assert done.status == 0, done
     # Samples, not their ticks: where it waits for a CPU, one place stands for many.
-    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
-    assert sum(ends.values()) - ends["root"] <= 0.02 * sum(ends.values()) + 1, ends
+    ends = [word for word, in recording.rows("SELECT e.word FROM samples s JOIN ends e ON e.id = s.\"end\" ORDER BY s.time_ns")]
+    # The kernel copies one stack only. A thread on two is held once a sample was cut for that, and how many there are by then depends on the
+    # load of the machine.
+    known = list(itertools.dropwhile(lambda word: word == "other-stack", ends))
+    assert len(known) > 0.8 * len(ends) and sum(word != "root" for word in known) <= 0.02 * len(known) + 1, collections.Counter(ends)
 
 
 def test_a_program_whose_file_is_gone(stillframe, tmp_path):
