@@ -247,17 +247,18 @@ def check_whole(stillframe, path):
 
 @pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
-    """Twice: loaded once, and the second time called. The second profile takes no more memory than the first. One thread waits for a
-    call then; the program runs on, and ends as ever."""
+    """Three times: loaded once, and called then. A later profile takes no more memory than the first. One thread waits for a call then; the
+    program runs on, and ends as ever."""
     target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)}, nice=True)
     try:
-        said, resident = [], []
-        for name in ("1.sfr", "2.sfr"):
+        said, resident, names = [], [], ["%d.sfr" % n for n in range(3)]
+        for name in names:
             said.append(record_inside(stillframe, target.pid, tmp_path / name).err)
             resident.append(int(status_of(target.pid)["VmRSS"].split()[0]))
-        assert resident[1] - resident[0] < 8000, resident   # KiB; the program allocates, too
-        assert ["loaded into the program by its runtime" in " ".join(text.split()) for text in said] == [True, False], said
-        for name in ("1.sfr", "2.sfr"):
+        # KiB. The program takes memory at times, too, and a profile that takes more than the one before would do so each time.
+        assert min(after - before for before, after in zip(resident, resident[1:])) < 2000, resident
+        assert ["loaded into the program by its runtime" in " ".join(text.split()) for text in said] == [True, False, False], said
+        for name in names:
             check_whole(stillframe, tmp_path / name)
         check_listens(target.pid)
         assert len(mapped_in(target.pid)) == 1
