@@ -12,7 +12,7 @@ import pytest
 from conftest import LONG, NOBODY, PROGRAMS, need, need_findings, need_kernel_samples, paranoid, refuse
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from processes import cpu_of, until
-from recordings import Recording, cpu_told, of_the_three, samples_so_far
+from recordings import Recording, cpu_told, of_the_three, samples_so_far, worth_of
 
 
 def path_of(name):
@@ -327,8 +327,9 @@ def test_naps_of_an_ordinary_user(everybodys):
                            "1", "300", "200", "100000"], capture_output=True, text=True, timeout=120, env=everybodys.environment)
     assert done.returncode == 0 and "by perf\n" in done.stderr, done
     told = {name: float(seconds) for name, seconds in re.findall(r"^(\w+) ([\d.]+)$", done.stdout, re.M)}
-    seen = Recording(output).value("SELECT sum(s.cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper'")
-    assert 0.25 * told["nappers"] <= seen <= 1.05 * told["nappers"], (seen, told, done)
+    weights = [ns for ns, in Recording(output).rows("SELECT s.cpu_ns FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper'")]
+    seen, chance = sum(weights) / 1e9, 3 / worth_of(weights) ** 0.5
+    assert 0.25 * told["nappers"] <= seen <= (1 + chance) * told["nappers"] and chance < 0.3, (seen, told, chance, done)
 
 
 def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
