@@ -255,13 +255,16 @@ static void judge_pop(const struct sf_x86_parts *p, struct sf_x86_instruction *r
 		ret->effect = SF_X86_POP_RETURN;
 }
 
-/* Whether one of the plain operations has sp as its target: those of 00 to 3f, and others that are met. */
+/*
+ * Whether one of the plain operations has sp as its target: those of 00 to 3f, and others that are met. Of the other maps that
+ * is cmov only: their operands are vectors, mostly, and compilers take no sp as a target there.
+ */
 static bool writes_sp(const struct sf_x86_parts *p)
 {
 	if (!p->operand)
 		return false;
-	if (p->map == 1)
-		return p->opcode >> 4 == 4 && other_register(p) == RSP;
+	if (p->map)
+		return p->map == 1 && !p->is_vector && p->opcode >> 4 == 4 && other_register(p) == RSP;
 	if (p->opcode < 0x38)
 		return (p->opcode & 7) < 2 ? operand_register(p) == RSP : other_register(p) == RSP;
 	return (p->opcode == 0xc7 || p->opcode == 0x87) && operand_register(p) == RSP;

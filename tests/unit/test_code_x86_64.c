@@ -111,6 +111,12 @@ static void effects_on_sp_and_fp(void **state)
 		{ { 0x49, 0x8b, 0x6d, 0x00 }, SF_X86_PLAIN, 0 },        /* mov (%r13), %rbp */
 		{ { 0x48, 0x89, 0xc4 }, SF_X86_OTHER_SP, 0 },           /* mov %rax, %rsp */
 		{ { 0x48, 0x29, 0xc4 }, SF_X86_OTHER_SP, 0 },           /* sub %rax, %rsp */
+		{ { 0x48, 0x0f, 0x44, 0xe0 }, SF_X86_OTHER_SP, 0 },     /* cmove %rax, %rsp */
+		{ { 0x66, 0x0f, 0x38, 0x1e, 0xe4 }, SF_X86_PLAIN, 0 },  /* pabsd %xmm4, %xmm4: 4 is no sp */
+		{ { 0x66, 0x0f, 0x3a, 0x0f, 0xe1, 0x08 }, SF_X86_PLAIN, 0 },       /* palignr $8, %xmm1, %xmm4 */
+		{ { 0xc4, 0xe3, 0xfd, 0x00, 0xcc, 0xd8 }, SF_X86_PLAIN, 0 },       /* vpermq $0xd8, %ymm4, %ymm1 */
+		{ { 0xc4, 0xe2, 0x5d, 0x00, 0xe4 }, SF_X86_PLAIN, 0 },  /* vpshufb %ymm4, %ymm4, %ymm4 */
+		{ { 0xc5, 0xf4, 0x41, 0xe2 }, SF_X86_PLAIN, 0 },        /* kandw %k2, %k1, %k4 */
 		{ { 0xc9 }, SF_X86_LEAVE, 0 },
 		{ { 0xc3 }, SF_X86_RETURN, 0 },
 		{ { 0xe8, 1, 2, 3, 4 }, SF_X86_CALL, 0 },
