@@ -62,6 +62,7 @@ FAULTS = [
     ("capture/signal/stream_events.c", "feeds->n_counted < feeds->n_counting", "feeds->n_counted == 0", "test_stream_reader"),
     ("frozen/signal/weight.c", "ret.cpu_ns + take_run_delay(entry)", "ret.cpu_ns + 0 * take_run_delay(entry)", "test_weight"),
     ("frozen/signal/weight.c", "began_ns <= WAKE_NS;", "began_ns <= 1000 * WAKE_NS;", "test_weight"),
+    ("frozen/code_x86_64.c", "\tif (p->map)\n\t\treturn p->map == 1 && !p->is_vector && p->opcode", "\tif (p->map == 1)\n\t\treturn p->opcode", "test_code_x86_64"),
     ("frozen/signal/context_x86_64.c", "return pending & ~blocked;", "return pending;", "test_context"),
     ("frozen/signal/context_x86_64.c", "gregs[REG_RIP] += 2;", "", "test_context"),
     ("frozen/signal/interrupted_calls.c", "return args[4] != 0;", "return args[3] != 0;", "test_interrupted_calls"),
