@@ -412,7 +412,8 @@ def test_musl(stillframe, target, tmp_path):
 
 @pytest.mark.parametrize("name, arguments", [
     ("alloca_vla", ["spin"]), ("altstack_signal", ["spin"]), ("ucontext_coroutines", ["spin"]), ("tailcalls", ["spin"]),
-    ("cpp_throw", ["spin"]), ("vdso_clock", []), ("plt_lazy", ["PLUGIN"])])
+    ("cpp_throw", ["spin"]), ("vdso_clock", []), ("plt_lazy", ["PLUGIN"]),
+    pytest.param("cfa_in_rax", [], marks=pytest.mark.skipif(os.uname().machine != "x86_64", reason="in x86-64's assembly"))])
 def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arguments):
     """Some 1 % of cpp_throw's are not: libgcc puts the registers of where it goes on to where its own frame has saved its caller's (gcc:
     libgcc/unwind-dw2.c, uw_install_context_1)."""

@@ -12,7 +12,7 @@
 #include "frozen/random.h"
 #include "recorded.h"
 
-enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 
 #define APP 0x400000
 #define STACK 0x7f0000
@@ -24,7 +24,7 @@ enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 /* Where functions of each kind are in APP. */
 enum kind {
 	BARE = 0x000, FRAMED = 0x100, BY_RBP = 0x200, FIRST = 0x300,
-	BY_RBX = 0x400, KEEPS_R12 = 0x500, READS_BELOW = 0x600, GUESSED = 0x700,
+	BY_RBX = 0x400, KEEPS_R12 = 0x500, READS_BELOW = 0x600, GUESSED = 0x700, BY_RAX = 0x800,
 };
 
 static struct recorded r;
@@ -46,7 +46,7 @@ static void build_app(void)
 	static const uint8_t rbx_plus_16[] = { 0x73, 16 };
 	struct sf_rules bare = simple_rules(RSP, 8, -8), framed = simple_rules(RSP, 32, -8), by_rbp = simple_rules(RBP, 16, -8);
 	struct sf_rules first = simple_rules(RSP, 8, -8), by_rbx = simple_rules(RSP, 0, -8), keeps = simple_rules(RSP, 24, -8);
-	struct sf_rules below = simple_rules(RSP, 24, -8), guessed = simple_rules(RSP, 8, -8);
+	struct sf_rules below = simple_rules(RSP, 24, -8), guessed = simple_rules(RSP, 8, -8), by_rax = simple_rules(RAX, 16, -8);
 
 	table_start(&app, &sf_arch_x86_64);
 	framed.saved[0] = at_cfa(-16);
@@ -64,6 +64,7 @@ static void build_app(void)
 	table_row(&app, KEEPS_R12, &keeps);
 	table_row(&app, READS_BELOW, &below);
 	table_row(&app, GUESSED, &guessed);
+	table_row(&app, BY_RAX, &by_rax);
 	table_finish(&app);
 }
 
@@ -247,6 +248,25 @@ static void steps_by_expressions(void **state)
 	assert_int_equal(walk(), 4);
 }
 
+/* The tail does not compare rax. */
+static void steps_by_a_register_that_calls_do_not_keep(void **state)
+{
+	static const enum kind kinds[] = { BARE, BARE, BY_RAX, BARE, BARE };
+	static const uint8_t call_rax[] = { 0xff, 0xd0 };
+	(void)state;
+
+	build_all(kinds, 5);
+	recorded_bytes(&r, APP + BARE + 0x20 - sizeof(call_rax), call_rax, sizeof(call_rax));
+	recorded_reg(&r, RAX, SP + 8 + 8 + 24 - 16);
+	assert_int_equal(walk(), 6);
+	assert_int_equal(r.trace.end, SF_END_ROOT);
+	assert_int_equal(tail.n, 3);
+	assert_int_equal(walk(), 4);
+	recorded_reg(&r, RAX, SP + 8 + 8 + 24 + 8 - 16);
+	assert_int_equal(walk(), 4);
+	assert_int_equal(r.trace.n_frames, 5);
+}
+
 static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 static const uint8_t no_code[sizeof(trampoline)];
 
@@ -428,6 +448,7 @@ int main(void)
 		TEST(registers_that_were_saved_do_not_matter),
 		TEST(steps_that_read_beyond_their_frame),
 		TEST(steps_by_expressions),
+		TEST(steps_by_a_register_that_calls_do_not_keep),
 		TEST(steps_that_read_code),
 		TEST(steps_from_the_start_of_a_region),
 		TEST(the_frame_that_is_met_has_another_callee),

@@ -414,7 +414,7 @@ static void an_unknown_register_ends_the_walk(void **state)
 	assert_frames(SF_END_REGISTER, { APP + 0x220, STACK + 0x100, LEAF });
 }
 
-/* Caller-saved registers are lost in a call, even if no rule says so. */
+/* Caller-saved registers are lost in a call, even if no rule says so: where they lead is no return address. */
 static void caller_saved_registers_are_lost(void **state)
 {
 	struct sf_rules by_rax = simple_rules(0, 16, -8);
@@ -428,6 +428,47 @@ static void caller_saved_registers_are_lost(void **state)
 	assert_frames(SF_END_REGISTER,
 		      { APP + 0x610, STACK + 0x100, LEAF },
 		      { APP + 0x610, STACK + 0x190, ROWS });
+}
+
+/* Rules that count from such a register behind a call, as those of OpenSSL's assembly: what is called leaves it alone. */
+static void build_by_rax(void)
+{
+	struct sf_rules by_rax = simple_rules(0, 16, -8);
+
+	table_row(&app, 0x600, &by_rax);
+	table_finish(&app);
+	recorded_reg(&r, 0, STACK + 0x180);
+	recorded_put(&r, STACK + 0x100, APP + 0x610);
+	recorded_put(&r, STACK + 0x188, APP + 0x310);
+	put_call(APP + 0x310);
+}
+
+static void a_cfa_in_a_register_that_calls_do_not_keep(void **state)
+{
+	(void)state;
+	build_by_rax();
+	r.still.regs.pc = APP + 0x50;
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x108, ROWS },
+		      { APP + 0x310, STACK + 0x190, ROWS });
+	r.still.regs.known &= ~UINT64_C(1); /* of a thread that was not interrupted */
+	assert_frames(SF_END_REGISTER,
+		      { APP + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x108, ROWS });
+}
+
+/* Who knows what code without rules does to the register. */
+static void a_cfa_behind_code_without_rules(void **state)
+{
+	(void)state;
+	build_by_rax();
+	r.still.regs.pc = JIT + 0x50;
+	put_direct_call(APP + 0x610, JIT + 0x40);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	assert_frames(SF_END_REGISTER,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x108, GUESS });
 }
 
 static void a_stack_that_moves_down_is_stuck(void **state)
@@ -1449,6 +1490,8 @@ int main(void)
 		TEST(expressions_know_the_pc),
 		TEST(an_unknown_register_ends_the_walk),
 		TEST(caller_saved_registers_are_lost),
+		TEST(a_cfa_in_a_register_that_calls_do_not_keep),
+		TEST(a_cfa_behind_code_without_rules),
 		TEST(a_stack_that_moves_down_is_stuck),
 		TEST(unreadable_and_uncopied_are_told_apart),
 		TEST(code_above_a_copied_stack_can_be_read),

@@ -16,8 +16,10 @@ struct frame {
 	const struct sf_regs *regs;
 	const struct sf_reader *memory;
 	const struct sf_table *table;
+	uint64_t passed; /* as in struct sf_cursor */
 	uint64_t cfa;
 	bool has_cfa;   /* not yet, while the CFA's own rule is applied */
+	bool by_passed; /* the CFA is from one of these registers */
 };
 
 /* The result of a rule. UNKNOWN is no failure as long as no later rule needs the register. */
@@ -102,6 +104,20 @@ static bool is_cfa_rule(const struct sf_rule *rule)
 	return rule->how < 32 && (allowed >> rule->how & 1);
 }
 
+/*
+ * The CFA from a register that calls do not keep, as in OpenSSL's assembly. Rules that say so behind a call hold only if
+ * the function that is called leaves the register alone.
+ */
+static bool find_passed(struct frame *frame, const struct sf_rule *rule, uint64_t *ret)
+{
+	if ((rule->how != SF_HOW_REGISTER && rule->how != SF_HOW_REGISTER_PLUS) || rule->reg >= SF_MAX_REGS ||
+	    !(frame->passed >> rule->reg & 1))
+		return false;
+	*ret = frame->regs->r[rule->reg] + (rule->how == SF_HOW_REGISTER_PLUS ? (uint64_t)(int64_t)rule->value : 0);
+	frame->by_passed = true;
+	return true;
+}
+
 static enum sf_step find_cfa(struct frame *frame, const struct sf_rules *rules, enum sf_end *why)
 {
 	const struct sf_rule *rule = &rules->cfa;
@@ -112,6 +128,8 @@ static enum sf_step find_cfa(struct frame *frame, const struct sf_rules *rules, 
 		return SF_STEP_FAILED;
 	switch (apply(frame, rule, SF_NO_REG, &cfa, why)) {
 	case UNKNOWN:
+		if (find_passed(frame, rule, &cfa))
+			break;
 		/* The frame pointer may lead on where sp is only a lower bound (walk.h). */
 		*why = SF_END_REGISTER;
 		return rule->reg == frame->arch->sp ? SF_STEP_NOT_MINE : SF_STEP_FAILED;
@@ -169,7 +187,7 @@ static enum outcome find_saved(const struct sf_cursor *cursor, const struct fram
 
 /*
  * The caller's callee-saved registers, in place. One that cannot be found becomes unknown, which
- * matters only if a rule further up needs it. All other registers are lost in a call.
+ * matters only if a rule further up needs it. All other registers are lost in a call, but for `passed`.
  */
 static void restore_saved(struct sf_cursor *cursor, const struct frame *frame,
 			  const struct sf_rules *rules)
@@ -183,12 +201,14 @@ static void restore_saved(struct sf_cursor *cursor, const struct frame *frame,
 
 		if (find_saved(cursor, frame, &rules->saved[i], reg, &values[i]) == VALUE)
 			known |= UINT64_C(1) << reg;
+		cursor->passed &= ~(UINT64_C(1) << reg);
 	}
 	for (unsigned i = 0; i < arch->n_saved; i++) {
 		if (known >> arch->saved[i] & 1)
 			regs->r[arch->saved[i]] = values[i];
 	}
 	regs->known = known;
+	cursor->passed &= ~(UINT64_C(1) << arch->sp);
 	sf_reg_set(regs, arch->sp, frame->cfa);
 }
 
@@ -198,6 +218,14 @@ static bool moves_up(const struct sf_cursor *cursor, const struct sf_rules *rule
 	const uint64_t sp = cursor->regs.r[cursor->still->arch->sp];
 
 	return cfa > sp || (cfa == sp && cursor->exact) || rules->flags & SF_RULES_SIGNAL;
+}
+
+static bool is_behind_call(const struct sf_cursor *cursor, uint64_t pc)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint64_t target;
+
+	return sf_frame_region(cursor->still, pc, false) && cursor->still->arch->is_behind_call(&code, pc, &target);
 }
 
 static uint8_t via_of(const struct sf_rules *rules)
@@ -215,6 +243,7 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 		.regs = &cursor->regs,
 		.memory = &cursor->still->memory,
 		.table = table,
+		.passed = cursor->passed,
 	};
 	uint64_t pc;
 	enum sf_step step;
@@ -229,6 +258,10 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 		restore_saved(cursor, &frame, rules);
 	if (step != SF_STEP_TAKEN)
 		return step;
+	if (frame.by_passed && !is_behind_call(cursor, pc)) {
+		*why = SF_END_REGISTER;
+		return SF_STEP_FAILED;
+	}
 	if (!moves_up(cursor, rules, frame.cfa)) {
 		*why = SF_END_STUCK;
 		return SF_STEP_FAILED;
@@ -260,13 +293,23 @@ static bool stays_in_frame(const struct sf_rule *rule, uint64_t size)
 	return rule->how != SF_HOW_AT_EXPRESSION && rule->how != SF_HOW_EXPRESSION;
 }
 
+/* Whether the CFA is from a register that the tail of a walk compares. */
+static bool has_compared_cfa(const struct sf_arch *arch, const struct sf_rule *rule)
+{
+	bool compared = rule->reg == arch->sp;
+
+	for (unsigned i = 0; i < arch->n_saved; i++)
+		compared = compared || rule->reg == arch->saved[i];
+	return compared;
+}
+
 /*
  * Whether a step by these rules, from a frame of `size` bytes, is a plain one (tail.h). No other stepper takes the frame,
  * whatever is in memory: those of Go and of NativeAOT read code of their own tables only.
  */
 static bool is_plain(const struct sf_arch *arch, const struct sf_table *table, const struct sf_rules *rules, uint64_t size)
 {
-	bool plain = !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) && !(rules->flags & SF_RULES_SIGNAL) &&
+	bool plain = has_compared_cfa(arch, &rules->cfa) && !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) && !(rules->flags & SF_RULES_SIGNAL) &&
 		     is_cfa_rule(&rules->cfa) && stays_in_frame(&rules->cfa, 0) && stays_in_frame(&rules->ra, size);
 
 	for (unsigned i = 0; plain && i < arch->n_saved; i++)

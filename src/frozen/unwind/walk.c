@@ -115,6 +115,8 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 		case SF_STEP_NOT_MINE:
 			return why;
 		}
+		if (cursor->via != SF_VIA_ROWS)
+			cursor->passed = 0;
 		/* Nobody called the trampoline: it is not looked up one byte before, either. */
 		if (cursor->via == SF_VIA_SIGNAL)
 			trace->frames[trace->n_frames - 1].flags |= SF_FRAME_EXACT;
@@ -161,6 +163,7 @@ static enum sf_end walk_from(const struct sf_still *still, struct sf_tail_walk *
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;
+		cursor.passed = still->regs.known;
 		trace->end = walk(&cursor);
 	}
 	return trace->end;
