@@ -129,6 +129,12 @@ struct sf_arch {
 	bool (*find_exit)(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 
 	/*
+	 * Whether the function at pc keeps its old sp in a register, and takes it back further on: the register's DWARF number,
+	 * and the pc behind that. NULL: no code is read for that.
+	 */
+	bool (*find_kept_sp)(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
+
+	/*
 	 * Whether the code before pc sets sp to another stack, and then calls. `exact`: whether the thread stands at pc, near
 	 * that call; else pc is behind it. *gives_up_ret: the call does not return, but for an error. NULL: no code is read for
 	 * that.

@@ -314,6 +314,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
 	.find_exit = sf_x86_find_exit,
+	.find_kept_sp = sf_x86_find_kept_sp,
 	.switches_stack = sf_x86_switches_stack,
 	.clears_fp = clears_fp,
 	.is_first_call = is_first_call,

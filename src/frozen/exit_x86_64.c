@@ -16,7 +16,6 @@
 
 #define MAX_INSTRUCTIONS 768 /* on all ways */
 #define MAX_WAYS 24
-#define CHUNK 256
 #define RBX 3 /* its DWARF number */
 
 /* One way through the code, and what its instructions did since pc. */
@@ -36,7 +35,7 @@ struct way {
 
 struct search {
 	const struct sf_reader *reader;
-	uint8_t code[CHUNK];
+	uint8_t code[SF_X86_CHUNK];
 	uint64_t code_start;
 	size_t code_size;
 	struct way open[MAX_WAYS];
@@ -135,6 +134,14 @@ static enum progress jump(struct search *search, struct way *way, const struct s
 	return ENDS;
 }
 
+/* pop %rsp, where the frame pointer leads to the old sp: libjpeg-turbo's functions align their frame pointer with their stack. */
+static bool pops_sp(const struct sf_reader *reader, uint64_t pc)
+{
+	uint8_t code;
+
+	return sf_read(reader, &code, pc, sizeof(code)) && code == 0x5c;
+}
+
 static enum progress follow(struct search *search, struct way *way, const struct sf_x86_instruction *now, struct sf_exit *ret)
 {
 	const uint64_t next = way->pc + now->size;
@@ -169,6 +176,7 @@ static enum progress follow(struct search *search, struct way *way, const struct
 	case SF_X86_SET_FP:
 		return begins(way, ret);
 	case SF_X86_TO_FP:
+		return found(ret, (struct sf_exit){ .is_by_fp = true, .is_ahead = pops_sp(search->reader, next) });
 	case SF_X86_LEAVE:
 	case SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */
 		return found(ret, (struct sf_exit){ .is_by_fp = true });
@@ -192,19 +200,18 @@ static enum progress follow(struct search *search, struct way *way, const struct
 	return GOES_ON;
 }
 
-/* As much as can be read of the next bytes: code ends somewhere. */
-static size_t read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[CHUNK])
+size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[SF_X86_CHUNK])
 {
 	size_t n = 0;
 
-	if (sf_read(reader, code, pc, CHUNK))
-		return CHUNK;
-	for (size_t more = CHUNK / 2; more; more /= 2)
+	if (sf_read(reader, code, pc, SF_X86_CHUNK))
+		return SF_X86_CHUNK;
+	for (size_t more = SF_X86_CHUNK / 2; more; more /= 2)
 		n += sf_read(reader, code + n, pc + n, more) ? more : 0;
 	return n;
 }
 
-/* The instruction at pc, of which CHUNK bytes are at hand. */
+/* The instruction at pc, of which SF_X86_CHUNK bytes are at hand. */
 static bool decode(struct search *search, uint64_t pc, struct sf_x86_instruction *ret)
 {
 	const uint64_t at = pc - search->code_start;
@@ -212,7 +219,7 @@ static bool decode(struct search *search, uint64_t pc, struct sf_x86_instruction
 	if (at < search->code_size && search->code_size - at >= SF_X86_MAX_SIZE)
 		return sf_x86_decode(search->code + at, search->code_size - at, ret);
 	search->code_start = pc;
-	search->code_size = read_code(search->reader, pc, search->code);
+	search->code_size = sf_x86_read_code(search->reader, pc, search->code);
 	return sf_x86_decode(search->code, search->code_size, ret);
 }
 
@@ -317,86 +324,4 @@ bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exi
 	}
 	*ret = search.guess;
 	return search.has_guess;
-}
-
-#define BEFORE_CALL 64 /* bytes in which sp is set */
-
-/* mov to sp from a register or from memory, with REX.W. */
-static bool sets_sp(const uint8_t *code)
-{
-	return (code[0] & 0xf8) == 0x48 && (code[1] == 0x89 || code[1] == 0x8b);
-}
-
-/*
- * Whether the instructions from `code` on end at `end`, and only calls leave this code and come back. *last_ret: the
- * last one.
- */
-static bool leads_to(const uint8_t *code, const uint8_t *end, enum sf_x86_effect *last_ret)
-{
-	struct sf_x86_instruction next;
-
-	while (code < end && sf_x86_decode(code, (size_t)(end - code), &next) && next.effect != SF_X86_JUMP &&
-	       next.effect != SF_X86_RETURN) {
-		code += next.size;
-		*last_ret = next.effect;
-	}
-	return code == end;
-}
-
-/* The first call, return or setting of sp in the code from pc on; plain if there is none nearby. *pc moves behind it. */
-static enum sf_x86_effect find_next(const struct sf_reader *reader, uint64_t *pc)
-{
-	struct sf_x86_instruction next;
-	uint8_t code[CHUNK];
-	const size_t n = read_code(reader, *pc, code);
-
-	for (size_t at = 0; sf_x86_decode(code + at, n - at, &next);) {
-		at += next.size;
-		if (next.effect == SF_X86_CALL || next.effect == SF_X86_RETURN || next.effect == SF_X86_OTHER_SP) {
-			*pc += at;
-			return next.effect;
-		}
-	}
-	return SF_X86_PLAIN;
-}
-
-/* A jump comes before a return: Go's mcall goes to an error, and a new thread's first function to the end of the thread. */
-static bool never_returns(const struct sf_reader *reader, uint64_t pc)
-{
-	struct sf_x86_instruction next;
-	uint8_t code[CHUNK];
-	const size_t n = read_code(reader, pc, code);
-
-	for (size_t at = 0; sf_x86_decode(code + at, n - at, &next); at += next.size) {
-		if (next.effect == SF_X86_JUMP || next.effect == SF_X86_RETURN)
-			return next.effect == SF_X86_JUMP;
-	}
-	return false;
-}
-
-/* Where the thread stands: whether it is on the other stack still, or has come back. */
-static bool is_still_switched(const struct sf_reader *reader, uint64_t pc, bool *gives_up_ret)
-{
-	const enum sf_x86_effect next = find_next(reader, &pc);
-
-	*gives_up_ret = next == SF_X86_CALL && never_returns(reader, pc);
-	return next != SF_X86_RETURN;
-}
-
-bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret)
-{
-	struct sf_x86_instruction next;
-	enum sf_x86_effect last = SF_X86_PLAIN;
-	uint8_t code[BEFORE_CALL];
-
-	if (!sf_read(reader, code, pc - sizeof(code), sizeof(code)))
-		return false;
-	for (size_t i = 0; i + 3 <= sizeof(code); i++) {
-		if (!sets_sp(code + i) || !sf_x86_decode(code + i, sizeof(code) - i, &next) ||
-		    next.effect != SF_X86_OTHER_SP || !leads_to(code + i, code + sizeof(code), &last))
-			continue;
-		*gives_up_ret = !exact && never_returns(reader, pc);
-		return exact ? is_still_switched(reader, pc, gives_up_ret) : last == SF_X86_CALL;
-	}
-	return false;
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a function is left on x86-64 (sf_arch.find_exit and switches_stack). For arch_x86_64.c. */
+/* How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp and switches_stack). For arch_x86_64.c. */
 #ifndef SF_FROZEN_EXIT_X86_64_H
 #define SF_FROZEN_EXIT_X86_64_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct sf_exit;
 struct sf_reader;
 
+#define SF_X86_CHUNK 256
+
+/* As much as can be read of the code at pc, for code ends somewhere. Returns how many bytes. Signal-safe. */
+size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[SF_X86_CHUNK]);
+
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
+bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
 
 #endif

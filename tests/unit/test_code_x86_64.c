@@ -200,6 +200,10 @@ static void a_function_is_left_by_its_epilogue(void **state)
 	/* sub %rax, %rsp; call; leave; ret */
 	assert_true(FIND(&exit, 0x48, 0x29, 0xc4, 0xe8, 0, 0, 0, 0, 0xc9, 0xc3));
 	assert_true(exit.is_by_fp);
+	assert_true(exit.is_by_fp && !exit.is_ahead);
+	/* mov %rbp, %rsp; pop %rsp; pop %rbp; ret, as libjpeg-turbo's; and without pop %rsp */
+	assert_true(FIND(&exit, 0x90, 0x48, 0x89, 0xec, 0x5c, 0x5d, 0xc3) && exit.is_by_fp && exit.is_ahead);
+	assert_true(FIND(&exit, 0x90, 0x48, 0x89, 0xec, 0x5d, 0xc3) && exit.is_by_fp && !exit.is_ahead);
 	/* mov (%rbp), %rbp; add $16, %rsp; jmp *%rcx, as V8's; and behind its first instruction */
 	assert_true(FIND(&exit, 0x48, 0x8b, 0x6d, 0, 0x48, 0x83, 0xc4, 0x10, 0xff, 0xe1) && exit.is_by_fp && !exit.is_guess);
 	assert_true(FIND(&exit, 0x48, 0x83, 0xc4, 0x10, 0xff, 0xe1) && !exit.is_by_fp && exit.size == 16);
@@ -299,6 +303,41 @@ static void calls_with_records(void **state)
 	assert_false(find_exit_at(with_arguments, sizeof(with_arguments), 43, &exit) && exit.is_ahead);
 }
 
+static bool find_kept(const uint8_t *code, size_t size, unsigned *reg_ret, uint64_t *behind_ret)
+{
+	const struct sf_reader reader = { .window = code, .window_start = AT, .window_size = size };
+
+	return sf_x86_find_kept_sp(&reader, AT, reg_ret, behind_ret);
+}
+
+#define KEPT(...) find_kept((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), &reg, &behind)
+
+/* As x264's and OpenBLAS' functions, which align their stack. */
+static void a_register_that_keeps_sp(void **state)
+{
+	uint8_t longer[8192];
+	unsigned reg;
+	uint64_t behind;
+	(void)state;
+
+	assert_true(KEPT(0x75, 0x03, 0xeb, 0x01, 0x90, 0x48, 0x89, 0xcc, 0xc3));  /* jne; jmp; nop; mov %rcx, %rsp; ret */
+	assert_true(reg == 2 && behind == AT + 8);
+	assert_true(KEPT(0x4c, 0x89, 0xd4, 0xc3) && reg == 10 && behind == AT + 3); /* mov %r10, %rsp */
+	assert_true(KEPT(0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xdc, 0xc3) && reg == 3);   /* call; mov %rbx, %rsp */
+	assert_false(KEPT(0xc3, 0x48, 0x89, 0xdc, 0xc3));                          /* behind a return is another function */
+	assert_false(KEPT(0xff, 0xe0, 0x48, 0x89, 0xdc, 0xc3));                    /* ... and behind jmp *%rax */
+	assert_false(KEPT(0x48, 0x89, 0xe3, 0x48, 0x89, 0xdc, 0xc3));              /* mov %rsp, %rbx: it is not kept yet */
+	assert_false(KEPT(0x48, 0x89, 0xec, 0xc3));                                /* mov %rbp, %rsp: a frame pointer */
+	assert_false(KEPT(0x89, 0xdc, 0xc3));                                      /* mov %ebx, %esp */
+	assert_false(KEPT(0x90));
+	memset(longer, 0x90, sizeof(longer));
+	memcpy(longer + 6000, (const uint8_t[]){ 0x48, 0x89, 0xdc, 0xc3 }, 4);
+	assert_true(find_kept(longer, sizeof(longer), &reg, &behind) && reg == 3 && behind == AT + 6003);
+	memset(longer + 6000, 0x90, 4);
+	memcpy(longer + 7000, (const uint8_t[]){ 0x48, 0x89, 0xdc, 0xc3 }, 4);
+	assert_false(find_kept(longer, sizeof(longer), &reg, &behind));
+}
+
 static void what_its_code_does_not_show(void **state)
 {
 	uint8_t endless[4096];
@@ -331,6 +370,7 @@ static void lengths_are_as_the_assembler_says(void **state)
 #define records_that_a_caller_begins lengths_are_as_the_assembler_says
 #define a_function_that_has_just_begun lengths_are_as_the_assembler_says
 #define calls_with_records lengths_are_as_the_assembler_says
+#define a_register_that_keeps_sp lengths_are_as_the_assembler_says
 #define what_its_code_does_not_show lengths_are_as_the_assembler_says
 
 #endif
@@ -347,6 +387,7 @@ int main(void)
 		cmocka_unit_test(a_function_is_left_by_its_epilogue),
 		cmocka_unit_test(a_function_that_has_just_begun),
 		cmocka_unit_test(calls_with_records),
+		cmocka_unit_test(a_register_that_keeps_sp),
 		cmocka_unit_test(what_its_code_does_not_show),
 	};
 

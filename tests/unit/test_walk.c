@@ -837,6 +837,45 @@ static void weaker_evidence_in_its_order(void **state)
 		      { APP + 0x320, STACK + 0x150, GUESS });
 }
 
+/* As a function of OpenBLAS: mov %rbx, %rsp; pop %rbx; ret. Its own stack is aligned far below. */
+static void an_aligned_function_without_rules(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x48, 0x89, 0xdc, 0x5b, 0xc3 };
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x50, code, sizeof(code));
+	recorded_reg(&r, RBP, 1);
+	recorded_reg(&r, RBX, STACK + 0x800);
+	recorded_put(&r, STACK + 0x808, APP + 0x310);
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
+	put_call(APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x810, GUESS });
+	recorded_reg(&r, RBX, STACK + 0x80); /* below its stack */
+	recorded_put(&r, STACK + 0x88, APP + 0x310);
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
+}
+
+/* Where the return address is behind the end of the copy, a longer copy is needed. */
+static void code_without_rules_on_a_short_copy(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0x81, 0xc4, 0x00, 0x04, 0, 0, 0xc3 }; /* add $1024, %rsp; ret */
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x50, code, sizeof(code));
+	recorded_put(&r, STACK + 0x500, APP + 0x310);
+	put_call(APP + 0x310);
+	recorded_window(&r, STACK + 0x100, 0x200, STACK + SIZE);
+	assert_frames(SF_END_COPY, { JIT + 0x50, STACK + 0x100, LEAF });
+	recorded_window(&r, STACK + 0x100, 0x800, STACK + SIZE);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x508, CODE });
+}
+
 /* Above code without rules, fp and sp are all that is known; above a bare leaf, what calls keep. */
 static void registers_above_code_without_rows(void **state)
 {
@@ -1512,6 +1551,8 @@ int main(void)
 		TEST(a_stale_return_address_is_not),
 		TEST(weaker_evidence_in_its_order),
 		TEST(registers_above_code_without_rows),
+		TEST(an_aligned_function_without_rules),
+		TEST(code_without_rules_on_a_short_copy),
 		TEST(by_the_code_of_the_function),
 		TEST(a_record_that_the_frame_pointer_has_left),
 		TEST(a_jump_to_nowhere_has_a_caller),

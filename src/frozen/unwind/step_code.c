@@ -11,6 +11,8 @@
 
 #include "frozen/frozen.h"
 
+#define MAX_ALIGNED ((uint64_t)1 << 20) /* bytes that a function takes from its stack */
+
 static bool is_return_address(const struct sf_cursor *cursor, uint64_t pc)
 {
 	const struct sf_still *still = cursor->still;
@@ -37,18 +39,23 @@ static enum sf_step take(struct sf_cursor *cursor, uint64_t pc, uint64_t sp, enu
 	return SF_STEP_TAKEN;
 }
 
-static enum sf_step step_by_sp(struct sf_cursor *cursor, const struct sf_exit *exit)
+/* A copy that ends below the return address is too short: a longer one may show the caller. */
+static enum sf_step step_by_sp(struct sf_cursor *cursor, uint64_t sp, const struct sf_exit *exit, enum sf_end *why)
 {
 	const struct sf_reader *memory = &cursor->still->memory;
 	const struct sf_arch *arch = cursor->still->arch;
-	const uint64_t sp = cursor->regs.r[arch->sp], at = sp + (uint64_t)(uint32_t)exit->size;
+	const uint64_t at = sp + (uint64_t)(uint32_t)exit->size;
 	const bool is_saved = exit->saved_fp >= 0 || exit->is_half;
 	uint64_t pc, fp = 0, saved = sp + (uint64_t)(uint32_t)exit->saved_fp;
 
 	if (exit->is_half)
 		saved = cursor->regs.r[arch->fp];
-	if (!sf_read_u64(memory, at, &pc) || !is_return_address(cursor, pc) ||
-	    (exit->is_half && !sf_reg_known(&cursor->regs, arch->fp)) || (is_saved && !sf_read_u64(memory, saved, &fp)))
+	if (!sf_read_u64(memory, at, &pc)) {
+		*why = sf_why_unread(memory, at, sizeof(pc));
+		return *why == SF_END_COPY ? SF_STEP_FAILED : SF_STEP_NOT_MINE;
+	}
+	if (!is_return_address(cursor, pc) || (exit->is_half && !sf_reg_known(&cursor->regs, arch->fp)) ||
+	    (is_saved && !sf_read_u64(memory, saved, &fp)))
 		return SF_STEP_NOT_MINE;
 	if (is_saved)
 		sf_reg_set(&cursor->regs, arch->fp, fp);
@@ -69,6 +76,28 @@ static enum sf_step step_by_fp(struct sf_cursor *cursor, const struct sf_exit *e
 	return take(cursor, record[1], fp + sizeof(record), SF_VIA_FRAME_POINTER);
 }
 
+/*
+ * By the register in which the function keeps its old sp, while its own stack is aligned. That the code which takes it back
+ * is this function's is a guess.
+ */
+static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t sp = cursor->regs.r[arch->sp];
+	struct sf_exit exit;
+	uint64_t behind, kept;
+	unsigned reg;
+
+	if (!cursor->exact || !arch->find_kept_sp || !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) ||
+	    !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_half)
+		return SF_STEP_NOT_MINE;
+	kept = cursor->regs.r[reg];
+	if (kept % 8 != 0 || kept - sp > MAX_ALIGNED) /* or it is below */
+		return SF_STEP_NOT_MINE;
+	exit.is_guess = true;
+	return step_by_sp(cursor, kept, &exit, why);
+}
+
 /* By a frame pointer that leads on. 0 may be that of a caller further up, where this function keeps none. */
 static bool is_led_to(const struct sf_cursor *cursor)
 {
@@ -84,9 +113,10 @@ enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *regi
 	const struct sf_reader code = sf_reader_outside(&still->memory);
 	struct sf_exit exit;
 
-	(void)why;
 	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
-	    is_led_to(cursor) || !still->arch->find_exit(&code, cursor->regs.pc, &exit))
+	    is_led_to(cursor))
 		return SF_STEP_NOT_MINE;
-	return exit.is_by_fp ? step_by_fp(cursor, &exit) : step_by_sp(cursor, &exit);
+	if (!still->arch->find_exit(&code, cursor->regs.pc, &exit))
+		return step_by_kept_sp(cursor, &code, why);
+	return exit.is_by_fp ? step_by_fp(cursor, &exit) : step_by_sp(cursor, cursor->regs.r[still->arch->sp], &exit, why);
 }
