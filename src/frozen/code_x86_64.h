@@ -12,6 +12,17 @@
 
 #define SF_X86_MAX_SIZE 15 /* bytes of an instruction */
 
+/*
+ * DWARF's number of a register (System V psABI, figure 3.36) by its number in code and in Windows' unwind information, of which
+ * the lowest 4 bits count: rax rcx rdx rbx rsp rbp rsi rdi r8-r15.
+ */
+static inline uint8_t sf_x86_dwarf(unsigned reg)
+{
+	static const uint8_t numbers[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+	return numbers[reg & 15];
+}
+
 enum sf_x86_effect {
 	SF_X86_PLAIN,      /* leaves sp alone, goes on behind it */
 	SF_X86_PUSH,       /* takes `value` bytes from sp: push, sub, lea. Gives back if `value` is negative: pop, add */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "frozen/arch.h"
+#include "frozen/code_x86_64.h"
 #include "frozen/reader.h"
 
 #include "frozen/frozen.h"
@@ -16,9 +17,6 @@
 #define RSP 7
 #define WORD 8
 #define MAX_EPILOGUE 64    /* bytes of code: add, vzeroupper, eight pops, jump */
-
-/* DWARF's numbers of registers as instructions have them: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
-static const uint8_t dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 struct epilogue {
 	const struct sf_reader *memory;
@@ -110,7 +108,7 @@ static bool follow_pops(struct epilogue *step)
 		} else {
 			return true;
 		}
-		if (!pop(step, dwarf[reg]))
+		if (!pop(step, sf_x86_dwarf(reg)))
 			return false;
 	}
 }

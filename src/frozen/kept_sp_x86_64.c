@@ -13,34 +13,30 @@
 
 enum { RSP = 4, RBP = 5 }; /* in code */
 
-static const uint8_t dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
-
-/* mov between two registers, by their numbers in code. */
-static bool is_move(const uint8_t *code, size_t size, unsigned *from_ret, unsigned *to_ret)
+/* mov between two registers of 64 bits, by their numbers in code: REX.W, 89, ModRM. */
+static bool is_move(const uint8_t *code, unsigned size, unsigned *from_ret, unsigned *to_ret)
 {
-	struct sf_x86_parts p;
-
-	if (!sf_x86_take_apart(code, size, &p) || p.map || p.opcode != 0x89 || !(p.rex & 8) || *p.operand >> 6 != 3)
+	if (size != 3 || (code[0] & 0xf8) != 0x48 || code[1] != 0x89 || code[2] >> 6 != 3)
 		return false;
-	*from_ret = (*p.operand >> 3 & 7u) | (p.rex & 4u) << 1;
-	*to_ret = (*p.operand & 7u) | (p.rex & 1u) << 3;
+	*from_ret = (code[2] >> 3 & 7u) | (code[0] & 4u) << 1;
+	*to_ret = (code[2] & 7u) | (code[0] & 1u) << 3;
 	return true;
 }
 
 /* One instruction: *kept is a bit for each register that has got its value from sp on the way. False: no further. */
-static bool look(const uint8_t *code, size_t size, const struct sf_x86_instruction *now, uint32_t *kept, unsigned *reg_ret)
+static bool look(const uint8_t *code, const struct sf_x86_instruction *now, uint32_t *kept, unsigned *reg_ret)
 {
 	unsigned from, to;
 
 	if (now->effect == SF_X86_RETURN || (now->effect == SF_X86_JUMP && !now->has_target))
 		return false;
-	if (!is_move(code, size, &from, &to))
+	if (!is_move(code, now->size, &from, &to))
 		return true;
 	if (from == RSP)
 		*kept |= 1u << to;
 	if (to != RSP || from == RBP)
 		return true;
-	*reg_ret = dwarf[from];
+	*reg_ret = sf_x86_dwarf(from);
 	return !(*kept >> from & 1);
 }
 
@@ -57,7 +53,7 @@ bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *
 			n = sf_x86_read_code(reader, pc, code);
 			at = 0;
 		}
-		if (!sf_x86_decode(code + at, n - at, &now) || !look(code + at, n - at, &now, &kept, reg_ret))
+		if (!sf_x86_decode(code + at, n - at, &now) || !look(code + at, &now, &kept, reg_ret))
 			return false;
 	}
 	*behind_ret = pc;

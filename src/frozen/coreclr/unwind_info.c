@@ -6,6 +6,7 @@
  */
 #include "frozen/coreclr/unwind_info.h"
 
+#include "frozen/code_x86_64.h"
 #include "frozen/epilogue_x86_64.h"
 
 #include "frozen/frozen.h"
@@ -27,9 +28,6 @@ enum op {
 	OP_SET_FRAME_LARGE = 11,
 };
 
-/* DWARF's numbers of Windows' registers: rax rcx rdx rbx rsp rbp rsi rdi r8-r15. */
-static const uint8_t dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
-
 /* rbx, rbp, r12-r15: kept by calls. */
 #define SAVED ((uint64_t)(1u << 3 | 1u << 6 | 0xfu << 12))
 
@@ -48,7 +46,7 @@ static bool read_info(const struct sf_reader *memory, uint64_t address, struct i
 		return false;
 	ret->prologue = head[1];
 	ret->n = head[2];
-	ret->frame_reg = dwarf[head[3] & 15];
+	ret->frame_reg = sf_x86_dwarf(head[3]);
 	ret->frame_offset = (head[3] >> 4) * 16u;
 	return sf_read(memory, ret->codes, address + sizeof(head), ret->n * sizeof(ret->codes[0]));
 }
@@ -142,7 +140,7 @@ static bool undo(struct unwinding *step, const struct info *info, unsigned at)
 
 	switch (op_of(code)) {
 	case OP_PUSH:
-		return pop(step, dwarf[info_of(code)]);
+		return pop(step, sf_x86_dwarf(info_of(code)));
 	case OP_ALLOC_LARGE:
 	case OP_ALLOC_SMALL:
 		step->regs.r[RSP] += allocated(info, at);
@@ -156,7 +154,7 @@ static bool undo(struct unwinding *step, const struct info *info, unsigned at)
 		offset = op_of(code) == OP_SAVE ? operand(info, at, 1) * UINT64_C(8) : operand(info, at, 2);
 		if (!read_word(step, step->frame + offset, &value))
 			return false;
-		sf_reg_set(&step->regs, dwarf[info_of(code)], value);
+		sf_reg_set(&step->regs, sf_x86_dwarf(info_of(code)), value);
 		return true;
 	case OP_SAVE_XMM:
 	case OP_SAVE_XMM_FAR:
