@@ -109,16 +109,12 @@ static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t
 		.wall_ns = thread->account.awake_ns > 0 ? (uint64_t)thread->account.awake_ns : 0,
 		.ticks = sf_unseen_ticks(watch, thread->account.cpu_ns),
 	};
-	bool is_short;
 
 	if (!weight.cpu_ns)
 		return;
 	if ((thread->hold.is_requested || thread->ran) && !weight.ticks)
 		weight.ticks = 1;
-	is_short = is_short_rest(watch, thread, &weight);
-	if (weight.ticks < sf_unseen_ticks(watch, weight.wall_ns)) /* it waited for a CPU, too */
-		weight.ticks = sf_unseen_ticks(watch, weight.wall_ns);
-	if (is_short) {
+	if (is_short_rest(watch, thread, &weight)) {
 		sf_relay_again(watch->relay, thread, now_ns, &weight);
 	} else {
 		watch->lost_cpu_ns += weight.cpu_ns;
