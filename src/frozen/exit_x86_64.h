@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp and switches_stack). For arch_x86_64.c. */
+/*
+ * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp and switches_stack): exit_x86_64.c, kept_sp_x86_64.c and
+ * switch_x86_64.c. For these and arch_x86_64.c.
+ */
 #ifndef SF_FROZEN_EXIT_X86_64_H
 #define SF_FROZEN_EXIT_X86_64_H
 
@@ -10,7 +13,7 @@
 struct sf_exit;
 struct sf_reader;
 
-#define SF_X86_CHUNK 256
+#define SF_X86_CHUNK 256 /* bytes */
 
 /* As much as can be read of the code at pc, for code ends somewhere. Returns how many bytes. Signal-safe. */
 size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[SF_X86_CHUNK]);

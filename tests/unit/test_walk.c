@@ -458,7 +458,7 @@ static void a_cfa_in_a_register_that_calls_do_not_keep(void **state)
 		      { APP + 0x610, STACK + 0x108, ROWS });
 }
 
-/* Who knows what code without rules does to the register. */
+/* Code without rules may have changed the register. */
 static void a_cfa_behind_code_without_rules(void **state)
 {
 	(void)state;

@@ -92,7 +92,7 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 	    !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_half)
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
-	if (kept % 8 != 0 || kept - sp > MAX_ALIGNED) /* or it is below */
+	if (kept % 8 != 0 || kept - sp > MAX_ALIGNED) /* below sp the difference is larger still */
 		return SF_STEP_NOT_MINE;
 	exit.is_guess = true;
 	return step_by_sp(cursor, kept, &exit, why);

@@ -15,7 +15,7 @@
 struct sf_cursor {
 	const struct sf_still *still;
 	struct sf_regs regs;
-	uint64_t passed;  /* a bit for each register that calls do not keep, and that no rule on the way here says is changed: regs.r has it */
+	uint64_t passed;  /* a bit for each register that calls do not keep, where only rules led here: regs.r has the innermost frame's value */
 	bool exact;       /* pc is not a return address */
 	uint8_t via;
 	struct sf_trace *trace; /* its last frame is the one to step from; a stepper may set its kind and
