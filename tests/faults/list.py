@@ -132,6 +132,7 @@ FAULTS = [
     ("capture/ptrace/watched_threads.c", "(now_ns >= watch->next_list_ns && cpu_of_all(watch) != watch->listed_cpu_ns)", "(now_ns >= watch->next_list_ns && false)", "test_watch"),
     ("capture/ptrace/watched_threads.c", "watch->n_scans - watch->ran_scan > SCANS_PER_NAME", "watch->n_scans != watch->ran_scan", "test_watch"),
     ("capture/ptrace/unseen.c", "total_ns = process->last_cpu_ns - process->cpu_ns,", "total_ns = process->last_cpu_ns,", "test_watch"),
+    ("capture/ptrace/ended_thread.c", "rest->wall_ns > rest->cpu_ns ? rest->wall_ns : rest->cpu_ns", "rest->cpu_ns", "test_watch"),
     ("capture/ptrace/ended_thread.c", "process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;", "process->threads_cpu_ns += thread->run.cpu_ns;", "test_watch"),
     ("capture/ptrace/watched_processes.c", "program.started != process->program.started)\n\t\treturn false;", "false)\n\t\treturn false;", "test_watch"),
     ("capture/ptrace/watched_processes.c", "program->started >= watch->begun", "false", "test_watch"),

@@ -1268,6 +1268,21 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	expect("gone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
 }
 
+/* Its ticks are those of its elapsed time: the thread waited for a CPU for most of it. Its CPU time is short, so it is no loss. */
+static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
+{
+	(void)state;
+	open_watch();
+	add_thread(40, 41, "b", 0);
+	sf_watch_add_thread(&watch, 40, 41, now_ns)->ran = true;
+	run(41, 4 * MS);
+	look_at(41);
+	sf_watch_find(&watch, 41)->account.awake_ns = 75 * MS;
+	end_thread(41);
+	scan_after(100);
+	expect("thread 2: 41 b\nagain 2: cpu 4000 us, 8 ticks\nend 2: 4000 us\n");
+}
+
 /* A longer rest is its samples', too, if they stand for as much already: here of 60 ms. */
 static void a_rest_is_not_longer_than_what_was_seen(void **state)
 {
@@ -1281,7 +1296,7 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 		thread->ran = true;
 		run(tid, 60 * MS);
 		look_at(tid);
-		sf_thread_take_awake(thread, true, 0);
+		sf_thread_take_awake(thread, true, 10 * MS);
 		run(tid, tid == 41 ? 60 * MS : 61 * MS);
 		look_at(tid);
 		end_thread(tid);
@@ -1384,6 +1399,7 @@ int main(void)
 		TEST(unseen_time_is_found_at_once),
 		TEST(busy_threads_and_their_switches),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
+		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_rest_that_was_passed_over_is_no_loss),
 		TEST(sleeps_without_samples_are_the_last_one_s),

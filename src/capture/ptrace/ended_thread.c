@@ -4,6 +4,7 @@
 
 #include "capture/ptrace/unseen.h"
 #include "capture/ptrace/watched.h"
+#include "frozen/signal/ticks.h"
 
 #define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
 
@@ -46,7 +47,7 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 
 	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
 		return;
-	weight = sf_thread_take_asleep(thread, UINT64_C(1000000000000) / rate_mhz);
+	weight = sf_thread_take_asleep(thread, sf_period_ns(rate_mhz));
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
 }
 
@@ -61,7 +62,7 @@ static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 	if (!thread->watched || !thread->sleeps.are_recorded || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
 		return;
 	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns,
-				      UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
+				      sf_period_ns(watch->options->blocked_rate_mhz));
 	sf_relay_again(watch->relay, thread, end_ns, &weight);
 }
 
@@ -77,7 +78,7 @@ static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64
 	if (!watch->recorded_until_ns || !ns || !thread->watched || thread->only_awake)
 		return;
 	thread->account.asleep_ns -= (int64_t)unrecorded_ns;
-	weight = sf_thread_take_sleep(thread, ns, UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
+	weight = sf_thread_take_sleep(thread, ns, sf_period_ns(watch->options->blocked_rate_mhz));
 	if (has_sample)
 		sf_relay_again(watch->relay, thread, now_ns, &weight);
 	else
@@ -101,6 +102,16 @@ static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64
 		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->batch.passed);
 }
 
+/* Those of its elapsed time: it may have waited for a CPU for most of it. None of a short rest of a thread that was never looked at. */
+static uint32_t ticks_of_rest(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_weight *rest)
+{
+	const uint64_t ns = rest->wall_ns > rest->cpu_ns ? rest->wall_ns : rest->cpu_ns;
+
+	if (!rest->ticks && !thread->ran && !thread->hold.is_requested)
+		return 0;
+	return sf_ticks_take(&thread->account.awake_over_ns, ns, sf_period_ns(watch->options->rate_mhz));
+}
+
 /* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
 static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
@@ -109,12 +120,12 @@ static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t
 		.wall_ns = thread->account.awake_ns > 0 ? (uint64_t)thread->account.awake_ns : 0,
 		.ticks = sf_unseen_ticks(watch, thread->account.cpu_ns),
 	};
+	const bool is_short = is_short_rest(watch, thread, &weight);
 
 	if (!weight.cpu_ns)
 		return;
-	if ((thread->hold.is_requested || thread->ran) && !weight.ticks)
-		weight.ticks = 1;
-	if (is_short_rest(watch, thread, &weight)) {
+	weight.ticks = ticks_of_rest(watch, thread, &weight);
+	if (is_short) {
 		sf_relay_again(watch->relay, thread, now_ns, &weight);
 	} else {
 		watch->lost_cpu_ns += weight.cpu_ns;

@@ -7,6 +7,7 @@
 #include "capture/ptrace/ptrace.h"
 #include "frozen/random.h"
 #include "frozen/raw.h"
+#include "frozen/signal/ticks.h"
 #include "os/clock.h"
 
 const struct sf_option sf_outside_options[] = {
@@ -14,17 +15,12 @@ const struct sf_option sf_outside_options[] = {
 	{ .name = NULL },
 };
 
-static uint64_t period_of(uint64_t rate_mhz)
-{
-	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
-}
-
 bool sf_outside_open(struct sf_capture *capture, const struct sf_capture_options *options, struct sf_error *err)
 {
 	capture->options = *options;
 	capture->child_status = -1;
-	capture->period_ns = period_of(options->rate_mhz);
-	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
+	capture->period_ns = sf_period_ns(options->rate_mhz);
+	capture->blocked_period_ns = sf_period_ns(options->blocked_rate_mhz);
 	capture->random = sf_now_ns() | 1;
 	return sf_watch_open(&capture->watch, &capture->options, err);
 }
