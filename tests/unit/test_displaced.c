@@ -62,7 +62,6 @@ static int end_of_cpus(bool last)
 
 static void spin(void)
 {
-	move_to(cpu);
 	for (volatile int i = 0; i < 1000; i++)
 		;
 }
@@ -92,14 +91,26 @@ static void end_thread(struct sf_thread *thread)
 	waitpid(pid, NULL, 0);
 }
 
+static void wait_until(const struct sf_thread *thread, char state)
+{
+	while (sf_task_letter(thread->task.pid, thread->task.tid) != state)
+		usleep(1000);
+}
+
 static int begin(void **state)
 {
+	int first;
 	(void)state;
+
 	assert_true(sf_task_open(getpid(), gettid(), &self));
+	first = end_of_cpus(false);
 	cpu = end_of_cpus(true);
+	move_to(cpu); /* a child inherits that, and is on no other CPU even before its first instruction */
 	busy = start_thread(spin);
 	asleep = start_thread(wait_for_signal);
-	move_to(end_of_cpus(false));
+	wait_until(busy, 'R');
+	wait_until(asleep, 'S');
+	move_to(first);
 	sf_cpu_prefer();
 	return 0;
 }
@@ -138,8 +149,6 @@ static void the_displaced_thread_is_recognised(void **state)
 	(void)state;
 
 	skip_without_counts();
-	while (sf_task_cpu(&busy->task) != cpu || sf_task_letter(busy->task.pid, busy->task.tid) != 'R')
-		usleep(1000);
 	for (int i = 0; i < TRIES && !n_found; i++) {
 		assert_true(rest(&displacement, busy));
 		assert_int_equal(sched_getcpu(), cpu);
