@@ -6,6 +6,7 @@
  */
 #include "base/options.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -290,6 +291,24 @@ static bool find_letter(const struct sf_command *command, const char *argument, 
 	return fail_unknown(command, argument, strlen(argument), err);
 }
 
+static bool is_of_processes(const struct sf_option *option)
+{
+	return option->kind == SF_OPTION_PID || option->kind == SF_OPTION_PIDS;
+}
+
+/* `-p $(pidof nginx) -d 10s`, where nginx does not run: an option stands where the number would. */
+static bool is_value(const struct sf_option *option, const char *word)
+{
+	return !is_of_processes(option) || word[0] != '-' || (word[1] != '-' && !isalpha((unsigned char)word[1]));
+}
+
+static bool fail_without_value(const struct given *given, struct sf_error *err)
+{
+	return sf_fail(err, SF_E_INPUT, "%.*s needs a value: %.*s %s%s", given->spelling_size, given->spelling,
+		       given->spelling_size, given->spelling, given->option->argument,
+		       is_of_processes(given->option) ? " (`pidof` prints none of a program that does not run)" : "");
+}
+
 /* The option at argv[*i], with its value; *i moves behind both. */
 static bool take_option(const struct sf_command *command, int argc, char **argv, int *i,
 			struct given *ret, struct sf_error *err)
@@ -303,12 +322,9 @@ static bool take_option(const struct sf_command *command, int argc, char **argv,
 	if (ret->option->kind == SF_OPTION_FLAG)
 		return !ret->value || sf_fail(err, SF_E_INPUT, "%.*s takes no value",
 					      ret->spelling_size, ret->spelling);
-	if (!ret->value && *i < argc)
+	if (!ret->value && *i < argc && is_value(ret->option, argv[*i]))
 		ret->value = argv[(*i)++];
-	if (!ret->value)
-		return sf_fail(err, SF_E_INPUT, "%s needs a value: %s %s", ret->spelling,
-			       ret->spelling, ret->option->argument);
-	return true;
+	return ret->value || fail_without_value(ret, err);
 }
 
 /* `-p $(pidof nginx)` gives a word for each process. */

@@ -207,7 +207,10 @@ static void unknown_options(void **state)
 static void values_missing_or_too_many(void **state)
 {
 	(void)state;
-	refuses(&record, ARGS("--json", "-p"), "-p needs a value: -p PID");
+	refuses(&record, ARGS("--json", "-p"), "-p needs a value: -p PID (`pidof` prints none of a program that does not run)");
+	refuses(&record, ARGS("-p", "--json"), "-p needs a value: -p PID (`pidof` prints none of a program that does not run)");
+	refuses(&record, ARGS("--pid", "-o", "x"),
+		"--pid needs a value: --pid PID (`pidof` prints none of a program that does not run)");
 	refuses(&record, ARGS("--output"), "--output needs a value: --output FILE");
 	refuses(&record, ARGS("--json=yes"), "--json takes no value");
 }
