@@ -114,7 +114,7 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 {
 	const char *function = sf_dump_string(dump, frame->function);
 
-	sf_print_in(output, SF_DIM, "  #%-3zu", number);
+	sf_print_in(output, SF_DIM, "  #%-2zu ", number);
 	if (*function)
 		fputs(function, output->file);
 	else

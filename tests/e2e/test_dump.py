@@ -114,6 +114,14 @@ def test_depth(stillframe, target, depth):
     assert names(thread)[-1] == "_start"
 
 
+def test_a_number_of_any_length_stands_apart_from_the_name(stillframe, target):
+    t = target("deep", 1000, "pause")
+    text = stillframe("dump", "-p", t.pid).ok().out
+    starts = [re.match(r" +#(\d+) +(\S+)", line).groups() for line in text.splitlines() if line.startswith("  #")]
+    assert [number for number, _ in starts] == [str(i) for i in range(len(starts))] and len(starts) > 1000, text
+    assert {name for _, name in starts[500:510]} == {"down_odd", "down_even"}, text
+
+
 def test_default_depth_is_cut_and_says_so(stillframe, target):
     t = target("deep", 5000, "pause")
     thread = stillframe.dump(t.pid)["threads"][0]
