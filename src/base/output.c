@@ -9,15 +9,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define DEFAULT_WIDTH 80
+#define NO_WIDTH 1000000 /* of a pipe and a file: longer than any name */
 
+/* COLUMNS is what a shell has for its terminal (POSIX, "Environment Variables"). */
 static int width_of(int fd)
 {
+	const char *given = getenv("COLUMNS");
+	const int columns = given ? atoi(given) : 0;
 	struct winsize size;
 
 	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
-	return DEFAULT_WIDTH;
+	if (columns > 0 && columns < NO_WIDTH)
+		return columns;
+	return isatty(fd) ? SF_COLUMNS : NO_WIDTH;
 }
 
 /* https://no-color.org: set and not empty means no colour. */
@@ -36,7 +41,7 @@ struct sf_output sf_output_for(FILE *file)
 	return (struct sf_output){
 		.file = file,
 		.colour = fd >= 0 && wants_colour(fd),
-		.width = fd >= 0 ? width_of(fd) : DEFAULT_WIDTH,
+		.width = fd >= 0 ? width_of(fd) : SF_COLUMNS,
 	};
 }
 

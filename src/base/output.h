@@ -15,7 +15,7 @@ enum sf_colour {
 struct sf_output {
 	FILE *file;
 	bool  colour;  /* a terminal, NO_COLOR unset, TERM not "dumb" */
-	int   width;   /* columns: the terminal's, or 80 */
+	int   width;   /* columns: the terminal's, or COLUMNS=; in a pipe or a file without that so many that nothing is cut */
 };
 
 struct sf_output sf_output_for(FILE *file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report for people: text in 80 columns, or in the width of the terminal. */
+/* The report for people: text in the width of the terminal; in a pipe or a file no name is cut. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -95,14 +95,30 @@ def test_threads_can_be_chosen(stillframe, recording):
 
 
 def test_for_people(stillframe, recording):
-    """In 80 columns, without colour in a pipe; the top function, the threads, the states and the losses are there."""
-    out = stillframe("report", recording.path).ok()
+    """In as many columns as there are, without colour in a pipe; the top function, the threads, the states and the losses are there."""
+    out = stillframe("report", recording.path, env={**os.environ, "COLUMNS": "80"}).ok()
     assert out.err == ""
     assert "\x1b" not in out.out
     wide = [line for line in out.out.splitlines() if len(line) > 80]
     assert not wide, wide[:3]
     for word in ("spinner", "futex", "many_threads"):
         assert word in out.out, out
+
+
+LONG_NAME = "a_function_whose_name_is_longer_than_a_line_of_a_terminal_with_eighty_columns_can_show_beside_figures"
+
+
+def test_names_are_whole_in_a_pipe(stillframe, tmp_path):
+    source, program = tmp_path / "long.c", tmp_path / "long"
+    source.write_text("static volatile long n;\n__attribute__((noinline)) void %s(void) { for (long i = 0; i < 200000000; i++) n++; }\n"
+                      "int main(void) { %s(); return 0; }\n" % (LONG_NAME, LONG_NAME))
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    stillframe.record(tmp_path / "r.sfr", "--", program)[0].ok()
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    for section in "function", "tree":
+        whole = stillframe("report", "--by", section, tmp_path / "r.sfr", env=environment).ok().out
+        cut = stillframe("report", "--by", section, tmp_path / "r.sfr", env={**environment, "COLUMNS": "80"}).ok().out
+        assert LONG_NAME in whole and LONG_NAME not in cut and "\u2026" in cut, (whole, cut)
 
 
 def test_colour_on_a_terminal_only(stillframe, recording):
