@@ -11,7 +11,7 @@
 
 struct sf_location {
 	const char *function;    /* for people: demangled */
-	const char *linkage;     /* as the linker sees it, for pprof; equals function for C */
+	const char *linkage;     /* as the linker sees it, for pprof; equals function for C; "" where the function has no name */
 	const char *file;        /* source path, or "" */
 	uint32_t    line;        /* 0: unknown */
 	bool        inlined;     /* inlined into the next location */

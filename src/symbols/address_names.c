@@ -151,13 +151,14 @@ static bool name_stub(struct sf_location_names *texts, const char *name, struct 
 	return ret->function && ret->linkage;
 }
 
-/* A function without a name gets one by its start, so that its addresses stay together. */
+/* A function without a name gets one by its start, so that its addresses stay together. It has none for the linker. */
 static bool name_by_start(struct sf_location_names *texts, uint64_t start, struct sf_location *ret)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "0x%" PRIx64 "%s", start, *texts->base ? " in " : "");
-	ret->function = ret->linkage = add_joined(texts, text, texts->base);
+	ret->function = add_joined(texts, text, texts->base);
+	ret->linkage = "";
 	return ret->function != NULL;
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 
 import pytest
@@ -119,6 +120,16 @@ def test_names_are_whole_in_a_pipe(stillframe, tmp_path):
         whole = stillframe("report", "--by", section, tmp_path / "r.sfr", env=environment).ok().out
         cut = stillframe("report", "--by", section, tmp_path / "r.sfr", env={**environment, "COLUMNS": "80"}).ok().out
         assert LONG_NAME in whole and LONG_NAME not in cut and "\u2026" in cut, (whole, cut)
+
+
+def test_a_function_without_a_name_has_its_module_once(stillframe, tmp_path):
+    source, program = tmp_path / "bare.c", tmp_path / "bare"
+    source.write_text("static volatile long n;\n__attribute__((noinline)) static void work(void) { for (long i = 0; i < 200000000; i++) n++; }\n"
+                      "int main(void) { work(); return 0; }\n")
+    subprocess.run(["gcc", "-O1", "-s", "-o", program, source], check=True)
+    stillframe.record(tmp_path / "r.sfr", "--", program)[0].ok()
+    rows = [line.split("  ")[-1] for line in stillframe("report", "--by", "function", tmp_path / "r.sfr").ok().out.splitlines() if " in bare" in line]
+    assert rows and all(re.fullmatch("0x[0-9a-f]+ in bare", row) for row in rows), rows
 
 
 def test_colour_on_a_terminal_only(stillframe, recording):

@@ -219,7 +219,7 @@ static void keep(size_t index, const struct sf_location *locations, size_t n, vo
 
 		assert_true(*locations[i].function);
 		assert_int_equal(locations[i].inlined, i + 1 < n);
-		snprintf(place.name, sizeof(place.name), "%s", locations[i].linkage);
+		snprintf(place.name, sizeof(place.name), "%s", *locations[i].linkage ? locations[i].linkage : locations[i].function);
 		snprintf(place.file, sizeof(place.file), "%s", locations[i].file);
 		assert_true(sf_vec_push(&answers->items.items[index].places, place));
 	}
