@@ -201,11 +201,18 @@ static bool find_start(struct sf_address_names *names, const struct sf_elf *imag
 	return sf_code_starts_find(&names->starts, image, &known, address, ret);
 }
 
+static const struct sf_code_segment *code_at(const struct sf_elf *image, uint64_t address, struct sf_code_segment *ret)
+{
+	sf_code_segment_read(ret, image, address);
+	return ret;
+}
+
 bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *sources,
 			   struct sf_location_names *texts, uint64_t address,
 			   struct sf_location *ret)
 {
 	const struct sf_range *symbol, *stub, *function;
+	struct sf_code_segment code;
 	uint64_t start = 0;
 
 	if (!need_symbols(names, sources))
@@ -221,13 +228,14 @@ bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *so
 	function = sf_ranges_find(&names->functions, address);
 	if (function)
 		start = function->start;
-	else if (symbol && sf_code_goes_on(&sources->image, symbol->start, address))
+	else if (symbol && sf_code_goes_on(code_at(&sources->image, address, &code), symbol->start, address))
 		start = symbol->start; /* no need to go through all code */
 	else if (!find_start(names, &sources->image, address, &start))
 		return false;
 	if (start && (!symbol || start > symbol->start))
 		return name_function(names, &sources->image, texts, start, ret);
-	if (!start && symbol && names->stripped && sf_code_ends_before(&sources->image, symbol->start, address))
+	if (!start && symbol && names->stripped &&
+	    sf_code_ends_before(code_at(&sources->image, address, &code), symbol->start, address))
 		return true;
 	return !symbol || name_by_symbol(texts, symbol->name, ret);
 }

@@ -12,15 +12,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "frozen/code_x86_64.h"
 
 #define MAX_CODE ((uint64_t)64 << 20) /* bytes of a segment; half a second's work */
 #define MAX_ROUNDS 16                 /* until jumps lead to starts only */
 #define ALIGNMENT 16                  /* of functions, where the linker fills up with nops */
 #define ENTRY_SIZE 64                 /* bytes of _start */
-#define MAX_STRAIGHT 4096             /* bytes of code that goes on without a jump */
-#define MAX_JUMP 4096                 /* bytes, forward; a longer one leads to another function */
-#define MAX_FUNCTION 65536            /* bytes of a function in assembly */
 
 struct edge {
 	uint64_t from, to;
@@ -32,34 +28,22 @@ struct search {
 	SF_VEC(struct edge) jumps;
 };
 
-static bool is_inside(const struct sf_code_starts *starts, uint64_t address)
-{
-	return address - starts->base < starts->size;
-}
-
 static bool is_reached(const struct sf_code_starts *starts, uint64_t address)
 {
-	const uint64_t at = address - starts->base;
+	const uint64_t at = address - starts->code.base;
 
 	return starts->reached[at / 8] >> at % 8 & 1;
 }
 
 static void mark(struct sf_code_starts *starts, uint64_t address, unsigned size)
 {
-	for (uint64_t at = address - starts->base; size--; at++)
+	for (uint64_t at = address - starts->code.base; size--; at++)
 		starts->reached[at / 8] |= (uint8_t)(1u << at % 8);
-}
-
-static bool decode(const struct sf_code_starts *starts, uint64_t address, struct sf_x86_instruction *ret)
-{
-	const uint64_t at = address - starts->base;
-
-	return is_inside(starts, address) && sf_x86_decode(starts->code + at, starts->size - at, ret);
 }
 
 static bool add_start(struct search *search, uint64_t address)
 {
-	return !is_inside(search->of, address) ||
+	return !sf_code_segment_has(&search->of->code, address) ||
 	       (sf_vec_push(&search->of->starts, address) && sf_vec_push(&search->open, address));
 }
 
@@ -78,8 +62,8 @@ static bool is_filled_up(const struct sf_code_starts *starts, uint64_t address)
 	const uint64_t first = address;
 	struct sf_x86_instruction next;
 
-	while (address % ALIGNMENT && decode(starts, address, &next) &&
-	       is_nop(starts->code + (address - starts->base), next.size))
+	while (address % ALIGNMENT && sf_code_segment_decode(&starts->code, address, &next) &&
+	       is_nop(starts->code.bytes + (address - starts->code.base), next.size))
 		address += next.size;
 	return address != first && address % ALIGNMENT == 0;
 }
@@ -92,7 +76,7 @@ static bool lead_on(struct search *search, uint64_t address, const struct sf_x86
 
 	*goes_on_ret = now->effect != SF_X86_RETURN && now->effect != SF_X86_JUMP &&
 		       !(now->effect == SF_X86_CALL && is_filled_up(starts, next));
-	if (!now->has_target || !is_inside(starts, target))
+	if (!now->has_target || !sf_code_segment_has(&starts->code, target))
 		return true;
 	if (now->effect == SF_X86_CALL)
 		return add_start(search, target);
@@ -108,7 +92,7 @@ static bool follow(struct search *search)
 		uint64_t address = search->open.items[--search->open.n];
 		bool goes_on = true;
 
-		while (goes_on && decode(starts, address, &now) && !is_reached(starts, address)) {
+		while (goes_on && sf_code_segment_decode(&starts->code, address, &now) && !is_reached(starts, address)) {
 			mark(starts, address, now.size);
 			if (!lead_on(search, address, &now, &goes_on))
 				return false;
@@ -126,8 +110,8 @@ static bool add_main(struct search *search, uint64_t entry)
 	uint64_t found = 0;
 	int32_t value;
 
-	for (uint64_t at = entry; at - entry < ENTRY_SIZE && decode(starts, at, &now); at += now.size) {
-		const uint8_t *code = starts->code + (at - starts->base);
+	for (uint64_t at = entry; at - entry < ENTRY_SIZE && sf_code_segment_decode(&starts->code, at, &now); at += now.size) {
+		const uint8_t *code = starts->code.bytes + (at - starts->code.base);
 
 		if (now.effect == SF_X86_CALL && found)
 			return code[now.size] != 0xf4 || add_start(search, found);
@@ -149,8 +133,8 @@ static bool add_called(struct search *search, uint64_t address)
 	const uint64_t call = address - 4;
 	struct sf_x86_instruction now;
 
-	if (!is_inside(starts, address) || !decode(starts, call, &now) || now.size != 5 || now.effect != SF_X86_CALL ||
-	    !now.has_target)
+	if (!sf_code_segment_has(&starts->code, address) || !sf_code_segment_decode(&starts->code, call, &now) || now.size != 5 ||
+	    now.effect != SF_X86_CALL || !now.has_target)
 		return true;
 	return add_start(search, call + now.size + (uint64_t)(int64_t)now.distance);
 }
@@ -250,22 +234,6 @@ static bool run(struct search *search)
 	return true;
 }
 
-/* The code of the segment that holds `address`; none where there is none, or too much. */
-static void read_segment(struct sf_code_starts *starts, const struct sf_elf *elf, uint64_t address)
-{
-	GElf_Phdr header;
-	Elf_Data *data;
-
-	if (elf->arch != &sf_arch_x86_64 || !sf_elf_find_loaded(elf, address, PF_X, &header) || header.p_filesz > MAX_CODE)
-		return;
-	data = elf_getdata_rawchunk(elf->elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
-	if (!data)
-		return;
-	starts->base = header.p_vaddr;
-	starts->code = data->d_buf;
-	starts->size = data->d_size;
-}
-
 static bool analyse(struct sf_code_starts *starts, const struct sf_elf *elf, const struct sf_known_code *known,
 		    uint64_t address)
 {
@@ -274,10 +242,9 @@ static bool analyse(struct sf_code_starts *starts, const struct sf_elf *elf, con
 
 	sf_code_starts_deinit(starts);
 	starts->is_known = true;
-	read_segment(starts, elf, address);
-	if (!starts->size)
+	if (!sf_code_segment_read(&starts->code, elf, address) || starts->code.size > MAX_CODE)
 		return true;
-	starts->reached = calloc(starts->size / 8 + SF_X86_MAX_SIZE, 1);
+	starts->reached = calloc(starts->code.size / 8 + SF_X86_MAX_SIZE, 1);
 	done = starts->reached && add_known(&search, elf, known) && run(&search);
 	sf_vec_deinit(&search.open);
 	sf_vec_deinit(&search.jumps);
@@ -289,59 +256,14 @@ bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf
 {
 	size_t n;
 
-	if (!(starts->is_known && is_inside(starts, address)) && !analyse(starts, elf, known, address))
+	if (!(starts->is_known && sf_code_segment_has(&starts->code, address)) && !analyse(starts, elf, known, address))
 		return false;
 	n = count_before(starts, starts->starts.n, address);
-	if (n && is_inside(starts, address) && is_reached(starts, address))
+	if (n && sf_code_segment_has(&starts->code, address) && is_reached(starts, address))
 		*ret = starts->starts.items[n - 1];
+	else
+		*ret = sf_code_start_by_padding(&starts->code, address);
 	return true;
-}
-
-bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to)
-{
-	struct sf_code_starts code = { 0 };
-	struct sf_x86_instruction now;
-
-	if (to < from || to - from > MAX_STRAIGHT)
-		return false;
-	read_segment(&code, elf, from);
-	while (decode(&code, from, &now)) {
-		if (to - from < now.size)
-			return true;
-		if (now.effect == SF_X86_RETURN || now.effect == SF_X86_JUMP)
-			return false;
-		from += now.size;
-	}
-	return false;
-}
-
-/* `end`: how far the function reaches at least, by its jumps. */
-static void extend(const struct sf_x86_instruction *now, uint64_t next, uint64_t *end)
-{
-	const bool jumps = now->effect == SF_X86_JUMP || now->effect == SF_X86_BRANCH;
-
-	if (jumps && now->has_target && !now->is_slot && now->distance > 0 && now->distance <= MAX_JUMP &&
-	    next + (uint64_t)now->distance >= *end)
-		*end = next + (uint64_t)now->distance + 1;
-}
-
-bool sf_code_ends_before(const struct sf_elf *elf, uint64_t from, uint64_t to)
-{
-	struct sf_code_starts code = { 0 };
-	struct sf_x86_instruction now;
-	uint64_t end = from;
-
-	if (to < from || to - from > MAX_FUNCTION)
-		return true;
-	read_segment(&code, elf, from);
-	while (from < to && decode(&code, from, &now)) {
-		from += now.size;
-		extend(&now, from, &end);
-		/* A jump to where a register points may be a switch: its cases follow. */
-		if (from >= end && (now.effect == SF_X86_RETURN || (now.effect == SF_X86_JUMP && now.has_target)))
-			return from <= to;
-	}
-	return false;
 }
 
 void sf_code_starts_deinit(struct sf_code_starts *starts)

@@ -3,18 +3,18 @@
  * Starts of functions that neither a symbol nor call frame information names, from the code itself. For src/symbols only.
  *
  * The code is followed from where functions are known to begin: the file's entry, and targets of direct calls. A function is
- * what is reached from its start without passing another start. Code that is not reached has no start: it may be data. x86-64
- * only.
+ * what is reached from its start without passing another start. Code that is not reached, and all code of a segment that is too
+ * large to be gone through, has the start that padding shows (symbols/code_segment.h), or none: it may be data. x86-64 only.
  */
 #ifndef SF_SYMBOLS_CODE_STARTS_H
 #define SF_SYMBOLS_CODE_STARTS_H
 
+#include "symbols/code_segment.h"
 #include "symbols/ranges.h"
 
 /* Zero it to begin. One executable segment. */
 struct sf_code_starts {
-	uint64_t base, size;     /* of its bytes in the file */
-	const uint8_t *code;
+	struct sf_code_segment code;
 	uint8_t *reached;        /* a bit for each byte */
 	SF_VEC(uint64_t) starts; /* sorted, each once */
 	bool is_known;           /* the segment was gone through */
@@ -33,18 +33,6 @@ struct sf_known_code {
 /* Finds the start of the function at `address`. *ret stays as it is where there is none. False when memory ran out. */
 bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf, const struct sf_known_code *known,
 			 uint64_t address, uint64_t *ret);
-
-/*
- * Whether the code at `from` goes on to `to`, instruction by instruction, with no return or jump before it: then both
- * are in one function. False also where an instruction is not known, or `to` is far.
- */
-bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to);
-
-/*
- * Whether the function at `from` is seen to end before `to`: at a return or a jump behind which none of its own jumps
- * leads. True also where no function is so long. False where an instruction is not known.
- */
-bool sf_code_ends_before(const struct sf_elf *elf, uint64_t from, uint64_t to);
 
 void sf_code_starts_deinit(struct sf_code_starts *starts);
 

@@ -11,8 +11,8 @@
  *   4. of programs by .NET's NativeAOT: the tables that they have for their runtime (symbols/ilc_methods.h)
  *
  * A stub that calls another module is named after the called function (memcpy@plt). If nothing names a function, its
- * call frame information still contains its start, or calls and jumps show it (symbols/code_starts.h). Its name is then
- * this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
+ * call frame information still contains its start, or calls, jumps and padding show it (symbols/code_starts.h). Its name is
+ * then this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
  *
  * These functions have no useful limit of work and memory. Files are mapped, so that a file that is
  * truncated ends the process. symbols/lookup.h does the same in a separate process.

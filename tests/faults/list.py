@@ -33,6 +33,8 @@ FAULTS = [
     ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
      "test_code_x86_64"),
     # Names from perf maps.
+    ("symbols/code_segment.c", "code[-1] == INT3 && code[-2] == INT3", "code[-1] == INT3", "test_address_names"),
+    ("symbols/code_segment.c", "sf_code_ends_before(code, at, address) ? 0 : at", "at", "test_address_names"),
     ("symbols/perf_map.c", "wanted[i].name = name;", "wanted[i].name = wanted[i].name.at ? wanted[i].name : name;", "test_perf_map"),
     ("symbols/perf_map.c", "wanted[i].address - start < size", "wanted[i].address - start <= size", "test_perf_map"),
     ("symbols/perf_map.c", "sf_intern_add(texts, wanted->name.at,", "sf_intern_add(sf_intern_create(), wanted->name.at,", "test_perf_map"),

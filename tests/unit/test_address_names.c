@@ -231,6 +231,37 @@ static void starts_that_code_shows(void **state)
 	assert_bare("alone", true, bare_symbol("caller") + 4);
 }
 
+/* Nothing calls these. `split` has an int3 that is a byte of an instruction, in front of `inside`. */
+static const char padded_source[] =
+	".macro begin name\n.globl \\name\n.size \\name, 1\n\\name:\n.endm\n.text\n"
+	"begin _start\n hlt\n"
+	".p2align 4, 0xcc\nbegin filled\n mov $1, %eax\n ret\n"
+	"begin behind\n mov $2, %eax\n ret\n"
+	".p2align 4, 0xcc\nbegin split\n .fill 11, 1, 0x90\n mov $0xcc000000, %eax\nbegin inside\n mov $3, %eax\n ret\n"
+	".p2align 4\nbegin framed\n push %rbp\n mov %rsp, %rbp\n pop %rbp\n ret\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+/* Of code that is not reached: by int3 instructions in front, and where a frame pointer is set up. */
+static void starts_that_padding_shows(void **state)
+{
+	SF_CLEANUP(free) struct name *names = NULL;
+	char path[128], expected[64];
+	uint64_t inside;
+	(void)state;
+
+	write_file("padded.s", padded_source);
+	run("gcc -nostdlib -static padded.s -o full && cp full bare && strip bare");
+	assert_bare("filled", true, 0);
+	assert_bare("behind", false, 0);
+	assert_bare("split", true, 0);
+	assert_bare("framed", true, 0);
+	inside = bare_symbol("inside");
+	snprintf(path, sizeof(path), "%s/bare", folder);
+	snprintf(expected, sizeof(expected), "0x%" PRIx64 " in bare", bare_symbol("split"));
+	names = names_at(path, &inside, 1);
+	assert_string_equal(names[0].function, expected);
+}
+
 /* Functions of a library without sizes. Stripped, `hidden` and `other` have no symbol, and nothing calls them. */
 static const char unsized_source[] =
 	".text\n.p2align 4\n.globl shown\nshown:\n test %edi, %edi\n jz shown_more\n ret\nshown_more:\n mov $1, %eax\n ret\n"
@@ -410,6 +441,7 @@ int main(void)
 		cmocka_unit_test(symbols_without_a_size_end_at_the_next_function),
 #ifdef __x86_64__
 		cmocka_unit_test(starts_that_code_shows),
+		cmocka_unit_test(starts_that_padding_shows),
 		cmocka_unit_test(symbols_without_a_size_end_where_their_code_does),
 		cmocka_unit_test(stubs),
 		cmocka_unit_test(stubs_of_cxx),
