@@ -217,18 +217,6 @@ static void thread_ends(void)
 		sf_first_thread_ends();
 }
 
-static const struct sf_interpose_hooks hooks = {
-	.thread_made = thread_made,
-	.before_exec = before_exec,
-	.after_exec = sf_agent_thread_after_exec,
-	.useless_variable = useless_variable,
-	.is_sent = sf_agent_thread_is_sent,
-	.before_filter = before_filter,
-	.step_aside = step_aside,
-	.come_back = sf_aside_end,
-	.thread_ends = thread_ends,
-};
-
 /* --- fork --- */
 
 static void before_fork(void)
@@ -289,6 +277,21 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 		sf_control_listen(sf_agent_start, NULL);
 	errno = error;
 }
+
+static const struct sf_interpose_hooks hooks = {
+	.thread_made = thread_made,
+	.before_exec = before_exec,
+	.after_exec = sf_agent_thread_after_exec,
+	.useless_variable = useless_variable,
+	.is_sent = sf_agent_thread_is_sent,
+	.before_filter = before_filter,
+	.step_aside = step_aside,
+	.come_back = sf_aside_end,
+	.thread_ends = thread_ends,
+	.before_fork = before_fork,
+	.after_fork = after_fork,
+	.after_fork_in_child = after_fork_in_child,
+};
 
 /* --- the life of the library --- */
 
@@ -357,7 +360,7 @@ __attribute__((constructor)) static void loaded(void)
 	sf_interpose_init();
 	sf_interpose_signal_init();
 	sf_interpose_syscall_init();
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	sf_interpose_fork_init();
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");
 	if (text && *text)

@@ -110,6 +110,14 @@ def test_descendants_only_if_wanted(stillframe, tmp_path):
     all_of_them.assert_accounts()
 
 
+def test_children_of_a_program_with_an_allocator_that_forks_lock(stillframe, tmp_path):
+    """In a child the agent allocates only when the allocator's lock is free again."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--children", "--", os.path.join(PROGRAMS, "in_own_malloc"))
+    assert done.status == 0 and done.out.split() == ["fork", "ends", "daemon", "ends", "forkpty", "ends"], done
+    assert recording.value("SELECT count(*) FROM (SELECT DISTINCT t.process FROM samples s JOIN threads t ON t.id = s.thread WHERE s.cpu_ns > 0)") >= 3
+    recording.assert_accounts()
+
+
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
     """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets."""
     run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "1.5")

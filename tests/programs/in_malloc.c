@@ -12,6 +12,8 @@
 
 #include "in_program.h"
 
+#define EXPORTED __attribute__((visibility("default"))) /* to libraries, of which the agent is one */
+
 static __thread bool watched;
 static int64_t end_ns;
 static const char *plugin;
@@ -37,25 +39,25 @@ static void check(const char *what)
 	}
 }
 
-void *malloc(size_t size)
+EXPORTED void *malloc(size_t size)
 {
 	check("malloc");
 	return __libc_malloc(size);
 }
 
-void free(void *memory)
+EXPORTED void free(void *memory)
 {
 	check("free");
 	__libc_free(memory);
 }
 
-void *calloc(size_t n, size_t size)
+EXPORTED void *calloc(size_t n, size_t size)
 {
 	check("calloc");
 	return __libc_calloc(n, size);
 }
 
-void *realloc(void *memory, size_t size)
+EXPORTED void *realloc(void *memory, size_t size)
 {
 	check("realloc");
 	return __libc_realloc(memory, size);

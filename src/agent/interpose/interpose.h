@@ -20,7 +20,7 @@
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
-	X(pthread_exit) X(thrd_exit)
+	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -37,6 +37,7 @@ void *sf_interpose_next(enum sf_interposed which);
 void *sf_interpose_find(enum sf_interposed which);
 
 void sf_interpose_signal_init(void);
+void sf_interpose_fork_init(void); /* forks by functions that are not interposed: by handlers of pthread_atfork() */
 void sf_interpose_syscall_init(void);
 
 /* The condition that a call of the program puts on all threads of the process. */
@@ -50,7 +51,7 @@ enum sf_demand {
 /*
  * The work of the agent around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
  * before that the pointer is NULL and the interposers only pass the calls on. Any thread may call any of the functions.
- * All but before_filter, come_back and thread_ends, and step_aside where it is true, are signal-safe.
+ * All but before_filter, come_back and thread_ends, step_aside where it is true, and after_fork_in_child are signal-safe.
  */
 struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
@@ -63,6 +64,10 @@ struct sf_interpose_hooks {
 	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */
 	void (*come_back)(void);
 	void (*thread_ends)(void);                                     /* the calling thread is about to end, and no other */
+	/* Around a fork; the last one in the child. All keep errno. */
+	void (*before_fork)(void);
+	void (*after_fork)(void);
+	void (*after_fork_in_child)(void);
 };
 
 extern const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
