@@ -148,10 +148,13 @@ int sf_process_open_root(int32_t pid);
 int sf_process_open_path(int32_t pid, const char *path);
 
 /*
- * Reads memory of another process: all bytes up to the first that cannot be read; returns how
- * many. Signal-safe.
+ * Reads memory of another process: all bytes up to the first that cannot be read; returns how many. errno is ESRCH where
+ * the thread of this number has no memory any more. Signal-safe.
  */
 size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+
+/* Whether the process has ended, or has got so far with its end that its memory is gone. */
+bool sf_process_is_over(int32_t pid);
 
 /* Writes to the memory of another process where that may write itself; returns how many bytes. */
 size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t size);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "os/clock.h"
+#include "os/process.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 #include "unwind/unwind.h"
@@ -176,12 +177,15 @@ static bool slept_on(const struct sf_still *still)
 	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
 }
 
-/* Again, with the thread's handles in its runtimes. That costs some reads, and is rarely needed. */
+/*
+ * Again, with the thread's handles in its runtimes. That costs some reads, and is rarely needed. Of a process that has ended
+ * the memory that is left is older than the stack: there the runtimes' data about threads is of another moment.
+ */
 static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *runtimes,
 			  struct sf_still *still)
 {
 	walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
-	if (!sf_process_runtimes_handles(runtimes, still->pid, still->tid, still->handles))
+	if (sf_process_is_over(still->pid) || !sf_process_runtimes_handles(runtimes, still->pid, still->tid, still->handles))
 		return;
 	sf_walk(still, &walker->trace);
 	if (slept_on(still))

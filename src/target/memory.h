@@ -6,6 +6,10 @@
  * lines serve a still if all of them were read after that still was taken. They are then as good as lines that are read
  * now, and closer to the moment of the still. So a walk never combines a still with older memory, and stills that wait to
  * be walked share the lines that are read for the first of them.
+ *
+ * A process may have ended before the last stills of it are walked: at its end by itself, or when it is killed. Nothing can
+ * be read of it then. Lines that were read at most 0.3 s before such a still serve it. Code and its descriptions are mostly
+ * the same for longer than that. A line that has not been read in that time is not there.
  */
 #ifndef SF_TARGET_MEMORY_H
 #define SF_TARGET_MEMORY_H

@@ -4,6 +4,7 @@
 STILLFRAME_LONG=1 takes more than ten times the samples, and all loads.
 """
 import collections
+import contextlib
 import os
 import re
 import sqlite3
@@ -12,7 +13,7 @@ import sys
 import pytest
 
 import hanging
-from conftest import HERE, LONG
+from conftest import HERE, LONG, need_findings
 from processes import until
 from recordings import samples_so_far, ticks_so_far
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
@@ -177,6 +178,26 @@ def test_a_jvm_that_starts_is_followed(stillframe, jdk, tmp_path):
     assert fib > 100, fib
     collapsed = stillframe("export", path, "--format", "collapsed", "-o", "-").ok().out
     assert "Demo.fib(int)" in collapsed
+
+
+def cut_at_the_end(path):
+    """(samples on a CPU of the threads that compute in the last 0.1 s of each, those of them whose stacks are not whole)"""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return db.execute("""SELECT count(*), coalesce(sum("end" != 0), 0) FROM samples s JOIN threads t ON t.id = s.thread
+                             WHERE t.name LIKE 'worker-%' AND cpu_ns > 0
+                               AND time_ns > (SELECT max(time_ns) - 100000000 FROM samples l WHERE l.thread = s.thread)""").fetchone()
+
+
+@pytest.mark.each_jdk
+def test_stacks_are_whole_up_to_the_end_of_a_jvm(stillframe, jdk, tmp_path):
+    """The last samples are walked when nothing can be read of the process any more. By then all that these threads run is compiled."""
+    need_findings(stillframe("doctor").out, "page faults are counted")
+    found = [0, 0]
+    for i in range(3):
+        path = str(tmp_path / ("end%d.sfr" % i))
+        stillframe("record", "-e", "perf", "--max-cost", 100, "-F", "999hz", "-o", path, "--", *jdk.java(["-Dend=1500"], "Demo", "fib", "chain")).ok()
+        found = [a + b for a, b in zip(found, cut_at_the_end(path))]
+    assert found[0] > 50 and found[1] == 0, found
 
 
 @pytest.mark.parametrize("library, word", [("libj9vm29.so", "OpenJ9"), ("libjvm.so", "no HotSpot")])

@@ -31,6 +31,9 @@ void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struc
 bool __wrap_sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 					uint64_t ret[SF_MAX_RUNTIMES]);
 uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid);
+bool __wrap_sf_process_is_over(int32_t pid);
+
+static bool is_over;
 
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
 {
@@ -76,12 +79,19 @@ uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid)
 	return switches_now;
 }
 
+bool __wrap_sf_process_is_over(int32_t pid)
+{
+	assert_int_equal(pid, PID);
+	return is_over;
+}
+
 static int make(void **state)
 {
 	struct sf_error err = { 0 };
 
 	(void)state;
 	n_walks = n_walks_known = walks_before_count = n_counts = 0;
+	is_over = false;
 	return sf_walker_init(&walker, 16, &err) ? 0 : -1;
 }
 
@@ -157,6 +167,19 @@ static void of_a_held_one_it_is_not_asked(void **state)
 	assert_int_equal(n_counts, 0);
 }
 
+/* What is left of its memory is older than the stack. */
+static void nor_one_of_a_process_that_has_ended(void **state)
+{
+	struct sf_still still = still_of(0, 5);
+
+	(void)state;
+	is_over = true;
+	assert_int_equal(sf_walker_walk(&walker, &still, NULL), SF_END_REGISTER);
+	assert_int_equal(still.handles[0], 0);
+	assert_int_equal(n_walks, 1);
+	assert_true(walker.lacks_registers);
+}
+
 /* The kernel's frames are on top of the thread's own, in one module, and the innermost one is where it stood. */
 static void kernel_frames_are_on_top(void **state)
 {
@@ -227,6 +250,7 @@ int main(void)
 		T(one_that_ran_in_between_is_not),
 		T(nor_one_of_which_nobody_knows),
 		T(of_a_held_one_it_is_not_asked),
+		T(nor_one_of_a_process_that_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

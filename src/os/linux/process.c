@@ -297,6 +297,14 @@ size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Nothing is mapped at address 0: there a process that has memory fails with EFAULT, and one that has none with ESRCH. */
+bool sf_process_is_over(int32_t pid)
+{
+	char byte;
+
+	return !sf_process_read(sf_process_live_id(pid), &byte, 0, 1) && errno == ESRCH;
+}
+
 size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t size)
 {
 	struct iovec local = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
