@@ -136,6 +136,13 @@ static void test_the_first_stack(void **state)
 	assert_in_range(expected, DEEP, DEEP + 10000);
 	assert_int_equal(sf_perf_depth(pids, 2), expected);
 	for (int i = 0; i < 2; i++) {
+		const uint64_t sps[] = { sp_of(pids[i], pids[i]) + 100, sp_of(pids[i], pids[i]) };
+
+		assert_int_equal(sf_perf_depth_at(pids[i], sps, 1), expected - 100);
+		assert_int_equal(sf_perf_depth_at(pids[i], sps, 2), expected);
+		assert_int_equal(sf_perf_depth_at(pids[i], &(uint64_t){ 8 }, 1), 0);
+	}
+	for (int i = 0; i < 2; i++) {
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
@@ -148,6 +155,8 @@ static void test_nothing_is_known(void **state)
 	(void)state;
 	assert_int_equal(sf_perf_depth(&none, 1), 0);
 	assert_int_equal(sf_perf_depth(NULL, 0), 0);
+	assert_int_equal(sf_perf_depth_at(none, &(uint64_t){ 8 }, 1), 0);
+	assert_int_equal(sf_perf_depth_at(getpid(), NULL, 0), 0);
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
 #include "perf_rings.h"
 
@@ -25,6 +26,7 @@ static struct sf_task_run run;
 static uint64_t clock_ns;
 static bool has_ended, waker_has_ended;
 static uint32_t longest_cut;
+static uint32_t depth, n_depths; /* of the stacks of full copies, and how often it was asked for */
 
 /* The samples and events that were sent, as text. */
 static char told[2000];
@@ -48,6 +50,7 @@ void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const st
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight);
 void __wrap_sf_relay_woken(struct sf_relay *relay, const struct sf_thread *of, int32_t waker, const char *name);
 uint32_t __wrap_sf_relay_only_cut(const struct sf_relay *relay);
+uint32_t __wrap_sf_perf_depth_at(int32_t pid, const uint64_t *sps, size_t n);
 uint64_t __wrap_sf_now_ns(void);
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
@@ -139,6 +142,28 @@ uint32_t __wrap_sf_relay_only_cut(const struct sf_relay *relay)
 	return longest_cut;
 }
 
+/* The registers of all records. */
+static struct sf_regs regs_of_record(void)
+{
+	uint64_t made[64];
+	struct sf_regs regs;
+
+	for (unsigned i = 0; i < sf_perf_n_regs; i++)
+		made[i] = 0x1000 + i;
+	sf_perf_load_regs(made, &regs);
+	return regs;
+}
+
+/* Of threads with full copies: of process 10, all of whose records have the same stack pointer. */
+uint32_t __wrap_sf_perf_depth_at(int32_t pid, const uint64_t *sps, size_t n)
+{
+	assert_int_equal(pid, 10);
+	assert_true(n > 0);
+	assert_int_equal(sps[n - 1], regs_of_record().r[sf_arch_host()->sp]);
+	n_depths++;
+	return depth;
+}
+
 uint64_t __wrap_sf_now_ns(void)
 {
 	return clock_ns;
@@ -172,7 +197,7 @@ static int set_up(void **state)
 	has_ended = waker_has_ended = false;
 	read_result = SF_COPY_MOVED;
 	clock_ns = 0;
-	longest_cut = 0;
+	longest_cut = depth = n_depths = 0;
 	told[0] = 0;
 	return 0;
 }
@@ -398,16 +423,42 @@ static void test_copies_grow_as_soon_as_one_is_too_short(void **state)
 	assert_int_equal(perf.sleeps.stack_wanted, 0);
 }
 
-/* The registers of all records. */
-static struct sf_regs regs_of_record(void)
+/* Where a stack goes on behind a full copy, before a walk has shown that. */
+static void test_copies_grow_where_stacks_are_deeper(void **state)
 {
-	uint64_t made[64];
-	struct sf_regs regs;
+	(void)state;
+	depth = 256; /* this copy has all of it */
+	leaves(0, 2, false);
+	batch(10, 2, 0);
+	assert_int_equal(n_depths, 1);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+	depth = 257;
+	batch_of_others(20); /* in which no copy was full */
+	assert_int_equal(n_depths, 1);
+	comes(0, 21);
+	leaves(0, 22, false);
+	batch(30, 2, 1);
+	assert_int_equal(n_depths, 2);
+	assert_int_equal(perf.sleeps.stack_wanted, 4 * 256);
+	perf.sleeps.stack_wanted = 0;
+	perf.sleeps.switches.stack_bytes = 4 * 256;
+	comes(0, 31);
+	leaves(0, 32, false); /* a copy of the earlier size */
+	batch(40, 2, 1);
+	assert_int_equal(n_depths, 2);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+}
 
-	for (unsigned i = 0; i < sf_perf_n_regs; i++)
-		made[i] = 0x1000 + i;
-	sf_perf_load_regs(made, &regs);
-	return regs;
+/* A look costs some: where environments make all copies of a program full there is an end of them. */
+static void test_looks_at_depths_have_an_end(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		leaves(0, 10.0 * i + 2, false);
+		comes(0, 10.0 * i + 4);
+		batch(10.0 * i + 10, 2, 0);
+	}
+	assert_in_range(n_depths, 20, 100);
 }
 
 /* A thread that sleeps in that place, in a batch in which its copy was full. */
@@ -741,6 +792,8 @@ int main(void)
 		TEST(test_over_several_batches),
 		TEST(test_a_copy_that_is_too_short),
 		TEST(test_copies_grow_as_soon_as_one_is_too_short),
+		TEST(test_copies_grow_where_stacks_are_deeper),
+		TEST(test_looks_at_depths_have_an_end),
 		TEST(test_a_sleep_that_goes_on_is_read),
 		TEST(test_a_sleep_that_is_over_is_not_read),
 		TEST(test_a_shorter_copy_says_nothing_of_the_longest),

@@ -55,18 +55,38 @@ static bool measure(const struct sf_mapping *mapping, void *arg)
 	return true;
 }
 
+static uint64_t find_deepest(int32_t pid, struct sleepers *sleepers)
+{
+	struct sf_program program;
+
+	if (sf_process_program(pid, &program))
+		sleepers->first_stack = program.stack;
+	if (sleepers->sps.n)
+		sf_process_maps(sf_process_live_id(pid), measure, sleepers, NULL);
+	return sleepers->deepest;
+}
+
 static uint64_t depth_of(int32_t pid)
 {
 	struct sleepers sleepers = { 0 };
-	struct sf_program program;
+	uint64_t depth;
 
 	find_stack_pointers(pid, &sleepers);
-	if (sf_process_program(pid, &program))
-		sleepers.first_stack = program.stack;
-	if (sleepers.sps.n)
-		sf_process_maps(sf_process_live_id(pid), measure, &sleepers, NULL);
+	depth = find_deepest(pid, &sleepers);
 	sf_vec_deinit(&sleepers.sps);
-	return sleepers.deepest;
+	return depth;
+}
+
+uint32_t sf_perf_depth_at(int32_t pid, const uint64_t *sps, size_t n)
+{
+	struct sleepers sleepers = { 0 };
+	uint64_t depth;
+
+	for (size_t i = 0; i < n; i++)
+		sf_vec_push(&sleepers.sps, sps[i]);
+	depth = find_deepest(pid, &sleepers);
+	sf_vec_deinit(&sleepers.sps);
+	return (uint32_t)depth;
 }
 
 uint32_t sf_perf_depth(const int32_t *pids, size_t n)

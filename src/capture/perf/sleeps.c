@@ -5,18 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
 #include "capture/perf/sleep_sample.h"
 #include "os/clock.h"
 
 #define MAX_KEPT_BYTES ((uint64_t)64 << 20) /* of records of sleeps that are too short as yet: what is more has no sample */
 #define EXTEND_NS 500000000   /* the time of a sleep that goes on is added so often */
+#define MAX_FULL_LOOKS 50     /* at how deep the stacks of full copies are: each reads the mappings of a process */
 
 /* --- records --- */
 
 static bool may_have_sleeps(const struct sf_thread *thread)
 {
 	return thread && thread->watched && !thread->only_awake && !thread->is_32_bit;
+}
+
+static void note_full(struct sf_perf_sleeps *sleeps, const struct sf_perf_record *record)
+{
+	struct sf_perf_full *full = &sleeps->full;
+	struct sf_regs regs;
+
+	if (record->stack_size != sleeps->switches.stack_bytes || full->n == SF_PERF_FULL || (full->n && full->pid != record->pid))
+		return;
+	full->pid = record->pid;
+	sf_perf_load_regs(record->regs, &regs);
+	full->sps[full->n++] = regs.r[sf_arch_host()->sp];
 }
 
 /* Keeps the place of the record of the thread's stack: the next record says whether the thread goes to sleep now. */
@@ -28,6 +42,8 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
 	thread->sleep.place = perf->sleeps.switches.rings[ring].next;
 	thread->sleep.ring = ring;
 	thread->sleep.batch = perf->sleeps.n_batch;
+	if (record->regs)
+		note_full(&perf->sleeps, record);
 }
 
 /*
@@ -214,15 +230,30 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 }
 
 /*
- * Where a walk has found a copy of the present size too short, later ones are longer, up to the kernel's limit. Events
- * with longer copies that cannot be opened are not tried again.
+ * Whether stacks go on behind full copies of this batch. A walk shows that, too, but later: at the start of a program the
+ * tables of its files are made before.
+ */
+static bool are_deeper(struct sf_perf_sleeps *sleeps)
+{
+	const struct sf_perf_full *full = &sleeps->full;
+
+	if (!full->n || sleeps->n_full_looks >= MAX_FULL_LOOKS)
+		return false;
+	sleeps->n_full_looks++;
+	return sf_perf_depth_at(full->pid, full->sps, full->n) > sleeps->switches.stack_bytes;
+}
+
+/*
+ * Where a copy of the present size is too short, later ones are longer, up to the kernel's limit. Events with longer
+ * copies that cannot be opened are not tried again.
  */
 static void learn_size(struct sf_perf *perf)
 {
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
 	const uint32_t bytes = sleeps->switches.stack_bytes;
 
-	if (sleeps->too_short == bytes || sf_perf_stack_is_longest(bytes) || sf_relay_only_cut(perf->base.relay) < bytes)
+	if (sleeps->too_short == bytes || sf_perf_stack_is_longest(bytes) ||
+	    (sf_relay_only_cut(perf->base.relay) < bytes && !are_deeper(sleeps)))
 		return;
 	sleeps->too_short = bytes;
 	sleeps->stack_wanted = 4 * bytes;
@@ -266,6 +297,7 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 	if (!sleeps->on)
 		return 0;
 	sleeps->n_batch++;
+	sleeps->full.n = 0;
 	sleeps->n_switches = sleeps->n_copied = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
 	sleeps->began_ns = sf_now_ns();
 	n_bytes = sf_perf_events_begin(&sleeps->switches);

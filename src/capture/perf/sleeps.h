@@ -40,6 +40,15 @@ struct sf_perf_kept_sleep {
 	uint32_t n_bytes;        /* of the copy of its record, at its thread */
 };
 
+/* Stacks of threads of one process. */
+#define SF_PERF_FULL 16
+
+struct sf_perf_full {
+	int32_t  pid;
+	size_t   n;
+	uint64_t sps[SF_PERF_FULL];
+};
+
 #define SF_PERF_WAKERS 64
 
 struct sf_perf_waker {
@@ -72,6 +81,8 @@ struct sf_perf_sleeps {
 	int64_t  credit_ns;         /* CPU time that their walks may take */
 	uint32_t stack_wanted;      /* bytes that the copies should have had; 0: they had them */
 	uint32_t too_short;         /* the size of copies that was last found too short; 0: none was */
+	struct sf_perf_full full;   /* copies of the present size that have no more room, in this batch */
+	uint32_t n_full_looks;      /* at how deep such stacks are */
 	uint64_t paused_until_ns;   /* 0: the events count */
 	int64_t  debt_ns;           /* of time in which the copies would have cost too much ... */
 	int64_t  wakings_debt_ns;   /* ... and the records of wakings */
