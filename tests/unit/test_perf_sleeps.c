@@ -12,6 +12,7 @@
 
 #include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
+#include "os/kernel_symbols.h"
 #include "perf_rings.h"
 
 #define MS UINT64_C(1000000)
@@ -495,6 +496,39 @@ static void test_a_sleep_that_goes_on_is_read(void **state)
 	assert_int_equal(buffer.copy.stack_size, 256);
 }
 
+/* The kernel's frame of all records is in this function from now on. */
+static void sleep_in(const char *function)
+{
+	struct sf_kernel_symbols symbols = { 0 };
+	char line[100];
+
+	snprintf(line, sizeof(line), "ffffffff80000000 T %s", function);
+	assert_true(sf_kernel_symbols_add(&symbols, line) && sf_kernel_symbols_add(&symbols, "ffffffff82000000 T last"));
+	sf_kernel_symbols_sort(&symbols);
+	sf_perf_waits_deinit(&perf.sleeps.waits);
+	assert_true(sf_perf_waits_take(&perf.sleeps.waits, &symbols));
+	sf_kernel_symbols_deinit(&symbols);
+}
+
+/*
+ * Of a thread that has begun to run another program, and has no sample in it, only in a call that is this program's own:
+ * elsewhere the registers may be of the program before.
+ */
+static void test_a_sleep_after_an_exec_is_read(void **state)
+{
+	static const char *const functions[] = { "__x64_sys_futex", "__x64_sys_execve", "__x64_sys_execveat", "asm_exc_page_fault", "other" };
+	const struct sf_regs regs = regs_of_record();
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		sleep_in(functions[i]);
+		thread.exec_ns = clock_ns + 1;
+		sleeps_on(regs.pc, regs.r[sf_arch_host()->sp], SF_COPY_DONE);
+		assert_int_equal(buffer.copy.stack_size, i == 0 ? 1000 : 256);
+	}
+	sf_perf_waits_deinit(&perf.sleeps.waits);
+}
+
 /* It has the kernel's copy alone. */
 static void test_a_sleep_that_is_over_is_not_read(void **state)
 {
@@ -795,6 +829,7 @@ int main(void)
 		TEST(test_copies_grow_where_stacks_are_deeper),
 		TEST(test_looks_at_depths_have_an_end),
 		TEST(test_a_sleep_that_goes_on_is_read),
+		TEST(test_a_sleep_after_an_exec_is_read),
 		TEST(test_a_sleep_that_is_over_is_not_read),
 		TEST(test_a_shorter_copy_says_nothing_of_the_longest),
 		TEST(test_kept_for_the_next_batch),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One sample out of a ring: what the kernel copied of the thread becomes a still, or a loss. */
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "capture/perf/holes.h"
 #include "capture/perf/perf.h"
@@ -116,6 +117,15 @@ static struct sf_copy_plan plan_to_read(struct sf_thread *thread)
 }
 
 /*
+ * A thread that began to run another program may sleep before that program is there, with the registers of the one before.
+ * A system call that is no exec is the new program's own.
+ */
+static bool may_be_in_exec(const struct sf_thread *thread, const struct sf_perf_wait *wait)
+{
+	return thread->exec_ns && (wait->syscall < 0 || wait->syscall == SYS_execve || wait->syscall == SYS_execveat);
+}
+
+/*
  * The kernel's copy is not all of the stack, and the thread still sleeps where the record shows it: the stack is read
  * there. The record has all registers. False: the thread is there no more.
  */
@@ -126,7 +136,7 @@ static bool read_asleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	struct sf_task_look look;
 	struct sf_regs regs;
 
-	if (thread->exec_ns || !sf_task_look(&thread->task, &look) ||
+	if (!sf_task_look(&thread->task, &look) ||
 	    sf_copy_blocked(&thread->task, &look, plan, &perf->base.pages, ret) != SF_COPY_DONE)
 		return false;
 	sf_perf_load_regs(record->regs, &regs);
@@ -149,7 +159,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	const uint32_t room = room_for(&parts), to_read = sf_copy_plan_room(&plan) + room_for(&kernel);
 	struct sf_stack_copy *copy =
 		sf_relay_reserve_waiting(perf->base.relay, thread->sleep.to_read && to_read > room ? to_read : room);
-	const bool is_read = thread->sleep.to_read && read_asleep(perf, thread, record, &plan, parts.n_kernel, copy);
+	const bool is_read = thread->sleep.to_read && !may_be_in_exec(thread, wait) && read_asleep(perf, thread, record, &plan, parts.n_kernel, copy);
 
 	if (!is_read)
 		fill_copy(perf, thread, record, &parts, copy);
