@@ -439,19 +439,37 @@ static void test_leaving_interpreter(void **state)
 
 /*
  * Registers that were pushed around a call are passed over, with the return addresses that are stale in them; and the one
- * word that C2 of JDK 8 makes room for in its pow().
+ * word that C2 of JDK 8 makes room for in its pow(), or that it pushes to compare strings. Where the code leads to the
+ * caller, that is no guess.
  */
 static void test_pushed_registers(void **state)
 {
-	static const unsigned numbers[] = { 83, 1 };
+	static const uint8_t pops[] = { 0x59, 0x48, 0x83, 0xc4, 16, 0x5d, 0xc3 }; /* pop rcx; add rsp, 16; pop rbp; ret */
+	static const uint8_t leads_elsewhere[] = { 0x48, 0x83, 0xc4, 16, 0x5d, 0xc3 };
+	static const struct {
+		unsigned n;
+		const uint8_t *code;
+		size_t size;
+		enum sf_via via;
+	} cases[] = {
+		{ 83, NULL, 0, SF_VIA_GUESS },
+		{ 1, NULL, 0, SF_VIA_GUESS },
+		{ 1, pops, sizeof(pops), SF_VIA_RUNTIME },
+		{ 2, pops, sizeof(pops), SF_VIA_GUESS },
+		{ 1, leads_elsewhere, sizeof(leads_elsewhere), SF_VIA_GUESS },
+	};
 	struct fake_jvm *jvm = *state;
 	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
 	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
 	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
 
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		const uint64_t top = sp + 8 * (4 + numbers[i]), fp = top + 0x100;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t top = sp + 8 * (4 + cases[i].n), fp = top + 0x100;
 
+		if (cases[i].code)
+			fake_bytes(jvm, code + 48, cases[i].code, cases[i].size);
+		for (unsigned k = 0; k < 20; k++)
+			put(jvm, sp + 8 * k, 0);
 		put(jvm, sp + 8 * 20, jvm->interpreter);
 		put(jvm, sp + 8 * 30, jvm->call_stub_return);
 		put(jvm, sp + 8 * 40, code + 48);
@@ -463,7 +481,7 @@ static void test_pushed_registers(void **state)
 		sf_walk(&jvm->still, &jvm->trace);
 		assert_int_equal(jvm->trace.n_frames, 3);
 		assert_int_equal(jvm->frames[1].sp, top);
-		assert_int_equal(jvm->frames[1].via, SF_VIA_GUESS);
+		assert_int_equal(jvm->frames[1].via, cases[i].via);
 		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The caller of a frame of HotSpot: whether a word of the stack is a return address of its code, whether a caller that
- * was found has a caller itself, and how the cursor goes there. Signal-safe. The other step*.c files use it, and it uses
- * none of them.
+ * was found has a caller itself, and how the cursor goes there. Signal-safe. The other step*.c files use it. It uses
+ * step_return.c alone, as proof of what it has found.
  */
 #include "frozen/hotspot/step.h"
 
@@ -165,6 +165,18 @@ static unsigned pushed_words(const struct sf_hotspot_step *step)
 }
 
 /*
+ * A method that has pushed words pops them before it returns, such as the one word in a comparison of strings that C2 has
+ * inlined (HotSpot: macroAssembler_x86.cpp, string_compare). Where its code leads to this caller, that is no guess.
+ */
+static enum sf_via via_to(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+{
+	struct sf_hotspot_caller found;
+
+	return step->cursor->exact && sf_hotspot_follow_to_return(step, &found) && found.sp == caller->sp && found.pc == caller->pc ?
+		       SF_VIA_RUNTIME : SF_VIA_GUESS;
+}
+
+/*
  * The frame has its full size: the return address is its last word, the caller's fp the one
  * before.
  */
@@ -184,7 +196,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
 		if (sf_hotspot_record(step, top + (uint64_t)i * WORD - 2 * WORD, &caller) &&
 		    sf_hotspot_is_return(step, caller.pc) && sf_hotspot_leads_on(step, &caller))
-			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+			return sf_hotspot_take(step, &caller, via_to(step, &caller), why);
 	}
 	return SF_STEP_FAILED;
 }
