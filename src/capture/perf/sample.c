@@ -159,7 +159,8 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	const uint32_t room = room_for(&parts), to_read = sf_copy_plan_room(&plan) + room_for(&kernel);
 	struct sf_stack_copy *copy =
 		sf_relay_reserve_waiting(perf->base.relay, thread->sleep.to_read && to_read > room ? to_read : room);
-	const bool is_read = thread->sleep.to_read && !may_be_in_exec(thread, wait) && read_asleep(perf, thread, record, &plan, parts.n_kernel, copy);
+	const bool is_read = thread->sleep.to_read && !may_be_in_exec(thread, wait) &&
+			     read_asleep(perf, thread, record, &plan, parts.n_kernel, copy);
 
 	if (!is_read)
 		fill_copy(perf, thread, record, &parts, copy);
