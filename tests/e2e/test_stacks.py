@@ -56,6 +56,17 @@ def test_alternate_stack(stillframe, tmp_path, target, engine):
     assert sum(end == "root" for *_, end in samples) > 0.9 * (len(samples) - len(cut)), samples
 
 
+def test_larger_hole_in_the_stack(stillframe, tmp_path):
+    """A function with an array that it never touches and that is longer than a thread's first copy: the stack goes on behind it."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", *often("ptrace"), "--",
+                                        os.path.join(PROGRAMS, "stack_hole"), 0.5, "larger")
+    assert done.status == 0, done
+    samples = [(names[-1], ticks) for names, ticks in recording.stacks_of("with_larger_array")]
+    whole = sum(ticks for name, ticks in samples if name == "_start")
+    # Of those that were taken before the first one was walked, the copies end at the array.
+    assert whole > 20 and whole > 0.5 * sum(ticks for _, ticks in samples), samples
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")
 @pytest.mark.parametrize("engine", ["ptrace", "signal"])
 def test_no_rules(stillframe, tmp_path, target, engine):

@@ -156,6 +156,22 @@ static void its_stack_is_copied(void **state)
 	assert_int_equal(copy->stack_more, 0);
 }
 
+/* A copy that ends before its room may end at a hole in the stack. So it tells how long one is that reaches an address. */
+static void a_hole_may_be_at_its_end(void **state)
+{
+	uint64_t beyond = SP + 300 * KIB;
+
+	(void)state;
+	readable = KIB;
+	take();
+	assert_true(sf_copy_up_to(copy, beyond) >= beyond - copy->stack_start + 8);
+	assert_int_equal(sf_copy_up_to(copy, copy->stack_start + 4 * KIB - 8), 0); /* there was room for it */
+	assert_int_equal(sf_copy_up_to(copy, SP + SF_COPY_MAX), 0);
+	assert_int_equal(sf_copy_up_to(copy, SP - 4 * KIB), 0);
+	copy->follows_leads = false; /* a kernel's copy */
+	assert_int_equal(sf_copy_up_to(copy, beyond), 0);
+}
+
 /* The copy is between the two counts, or they would prove nothing. */
 static void the_copy_is_between_the_counts(void **state)
 {
@@ -383,6 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_sleeper_is_taken),
 		TEST(its_stack_is_copied),
+		TEST(a_hole_may_be_at_its_end),
 		TEST(the_copy_is_between_the_counts),
 		TEST(one_that_ran_meanwhile_has_moved),
 		TEST(one_that_is_elsewhere_has_moved),

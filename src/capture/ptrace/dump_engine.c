@@ -51,6 +51,7 @@ static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen
 {
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
+	uint32_t up_to = 0;
 	bool is_cut, has_lead;
 
 	dumping->copy->taken_ns = sf_now_ns();
@@ -61,7 +62,9 @@ static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen
 	is_cut = verdict.end == SF_END_COPY && *want < SF_COPY_MAX;
 	has_lead = verdict.end == SF_END_OTHER_STACK && dumping->leads.n_found < SF_MAX_OTHER_STACKS &&
 		   sf_stack_leads_find(&dumping->leads, &copied.still, copied.unread);
-	*want = is_cut ? sf_copy_more(*want, *want) : has_lead ? *want : 0;
+	if (verdict.end == SF_END_OTHER_STACK && !has_lead)
+		up_to = sf_copy_up_to(dumping->copy, copied.unread);
+	*want = is_cut ? sf_copy_more(*want, *want) : has_lead ? *want : up_to;
 	return verdict.end;
 }
 

@@ -83,6 +83,14 @@ static bool finds_lead(const struct sf_relay_still *record, const struct sf_copi
 	       sf_stack_leads_find(&record->thread->needs.leads, &copied->still, copied->unread);
 }
 
+/* How much of the stack the next copy is to have. A cut one was too short; so was one that ended amid the stack. */
+static uint32_t next_size(const struct sf_stack_copy *copy, const struct sf_verdict *verdict, uint32_t want, uint32_t up_to)
+{
+	if (verdict->end == SF_END_COPY)
+		return sf_copy_more(want, copy->stack_size);
+	return up_to > want ? up_to : sf_copy_next(want, verdict->stack_used);
+}
+
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)
 {
 	if (end == SF_END_REGISTER && still->flags & SF_STILL_UNHELD)
@@ -119,13 +127,13 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const uint32_t size = record->copy.stack_size;
-	const bool outdated = size < want;
+	const bool outdated = record->copy.stack_size < want;
 	struct sf_carried *carried = &thread->carried[record->copy.state == SF_STATE_RUNNING];
 	struct sf_weight weight = record->weight;
 	struct sf_copied_still copied;
 	struct sf_verdict verdict;
-	bool cut, last;
+	uint32_t up_to = 0;
+	bool cut, last, has_lead;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
 	last = record->copy.longest || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
@@ -133,16 +141,15 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
-	atomic_store_explicit(&thread->needs.size,
-			      cut ? sf_copy_more(want, size)
-				  : sf_copy_next(want, verdict.stack_used),
-			      memory_order_relaxed);
+	has_lead = finds_lead(record, &copied, verdict.end);
+	if (verdict.end == SF_END_OTHER_STACK && !has_lead)
+		up_to = sf_copy_up_to(&record->copy, copied.unread);
+	atomic_store_explicit(&thread->needs.size, next_size(&record->copy, &verdict, want, up_to), memory_order_relaxed);
 	if (cut && !last)
 		carry(carried, &weight, outdated);
 	else
 		*carried = (struct sf_carried){ 0 };
-	atomic_store_explicit(&thread->needs.again, (cut && !last) || finds_lead(record, &copied, verdict.end),
-			      memory_order_relaxed);
+	atomic_store_explicit(&thread->needs.again, (cut && !last) || has_lead || up_to, memory_order_relaxed);
 	note_missing_registers(thread, &copied.still, verdict.end);
 	score_copy(thread, &record->copy, &verdict);
 	return !verdict.failed;

@@ -113,6 +113,7 @@ static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct 
 static void copy_stacks(struct sf_pages *pages, uint64_t sp, const struct sf_copy_plan *plan, struct sf_stack_copy *ret)
 {
 	ret->stack_start = sp - sf_arch_host()->red_zone;
+	ret->room = plan->size;
 	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, plan->size);
 	ret->stack_more = ret->stack_size == plan->size;
 	ret->follows_leads = true;
@@ -245,4 +246,11 @@ uint32_t sf_copy_more(uint32_t want, uint32_t copied)
 	if (target > SF_COPY_MAX)
 		target = SF_COPY_MAX;
 	return target > want ? (uint32_t)target : want;
+}
+
+uint32_t sf_copy_up_to(const struct sf_stack_copy *copy, uint64_t unread)
+{
+	const uint64_t used = unread - copy->stack_start + sizeof(uint64_t); /* below the copy it is larger than all copies */
+
+	return copy->follows_leads && used > copy->room && used <= SF_COPY_MAX ? sf_copy_next(copy->room, used) : 0;
 }

@@ -39,7 +39,7 @@ struct sf_stack_copy {
 	uint8_t  cause;          /* enum sf_cause */
 	bool     longest;        /* the engine cannot take a longer one */
 	bool     is_only;        /* of a moment that does not come again: no later copy takes its place */
-	uint32_t room;           /* of such a copy: bytes that it had room for, though it may end before, at a page that was never touched */
+	uint32_t room;           /* of such a copy, and of one that follows leads: bytes that it had room for, though it may end before, at a page that was never touched */
 	bool     follows_leads;  /* the engine copies other stacks, too, by the thread's leads */
 	uint64_t args[6];
 	uint64_t time_ns;
@@ -105,5 +105,12 @@ uint32_t sf_copy_next(uint32_t want, uint64_t used);
 
 /* The same, where `copied` bytes were too short: four times as many, or `want` if that is more; at most SF_COPY_MAX. */
 uint32_t sf_copy_more(uint32_t want, uint32_t copied);
+
+/*
+ * The same, where a walk could not read `unread`, and the copy had no room for it. A copy ends at the first of the pages
+ * that were never touched if these are all that it has room for, as amid a large array. So its end is not always that
+ * of the stack. 0: the copy had room for that address, or no copy has.
+ */
+uint32_t sf_copy_up_to(const struct sf_stack_copy *copy, uint64_t unread);
 
 #endif
