@@ -339,7 +339,7 @@ static void a_register_that_keeps_sp(void **state)
 
 static void what_its_code_does_not_show(void **state)
 {
-	uint8_t endless[4096];
+	uint8_t endless[8192];
 	struct sf_exit exit;
 	(void)state;
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of functions that are hard to find in their code: frozen/exit_x86_64.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "frozen/arch.h"
+#include "frozen/exit_x86_64.h"
+#include "frozen/reader.h"
+
+#define AT UINT64_C(0x10000)
+
+static bool find_exit(const uint8_t *code, size_t size, struct sf_exit *ret)
+{
+	const struct sf_reader reader = { .window = code, .window_start = AT, .window_size = size };
+
+	return sf_x86_find_exit(&reader, AT, ret);
+}
+
+static void a_long_function(void **state)
+{
+	uint8_t code[3002];
+	struct sf_exit exit;
+	(void)state;
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + 3000, (const uint8_t[]){ 0x5b, 0xc3 }, 2); /* pop %rbx; ret */
+	assert_true(find_exit(code, sizeof(code), &exit) && exit.size == 8);
+}
+
+static void many_jumps(void **state)
+{
+	uint8_t code[86];
+	struct sf_exit exit;
+	(void)state;
+
+	/* jne to the next instruction, 40 times; je over; jmp to itself; over: pop %rbx; ret */
+	for (unsigned i = 0; i < 40; i++)
+		memcpy(code + 2 * i, (const uint8_t[]){ 0x75, 0x00 }, 2);
+	memcpy(code + 80, (const uint8_t[]){ 0x74, 0x02, 0xeb, 0xfe, 0x5b, 0xc3 }, 6);
+	assert_true(find_exit(code, sizeof(code), &exit) && exit.size == 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_function),
+		cmocka_unit_test(many_jumps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
