@@ -210,6 +210,8 @@ static void judge_mov(const struct sf_x86_parts *p, struct sf_x86_instruction *r
 
 	if (is_store && from == RBP && displacement_from(p, RSP, &place) && place == 0)
 		ret->effect = SF_X86_STORE_FP;
+	else if (to == RSP && !is_store && p->rex & 8 && displacement_from(p, RSP, &ret->value))
+		ret->effect = SF_X86_LOAD_SP;
 	else if (to == RSP)
 		ret->effect = from == RBP ? SF_X86_TO_FP : SF_X86_OTHER_SP;
 	else if (to == RBP && from == RSP)
@@ -280,8 +282,8 @@ static void judge_one_byte(const struct sf_x86_parts *p, struct sf_x86_instructi
 		ret->effect = reg == RBP ? SF_X86_PUSH_FP : SF_X86_PUSH;
 		break;
 	case 0x58 ... 0x5f:
-		push(ret, -8);
-		ret->effect = reg == RBP ? SF_X86_POP_FP : reg == RSP ? SF_X86_OTHER_SP : SF_X86_PUSH;
+		push(ret, reg == RSP ? 0 : -8);
+		ret->effect = reg == RBP ? SF_X86_POP_FP : reg == RSP ? SF_X86_LOAD_SP : SF_X86_PUSH;
 		break;
 	case 0x68: case 0x6a: case 0x9c: push(ret, 8); break;
 	case 0x70 ... 0x7f: case 0xe0 ... 0xe3: judge_relative(p, ret, SF_X86_BRANCH); break;

@@ -34,6 +34,7 @@ enum sf_x86_effect {
 	SF_X86_STORE_FP,   /* mov %rbp, (%rsp) */
 	SF_X86_RESTORE_FP, /* mov (%rbp), %rbp */
 	SF_X86_POP_RETURN, /* pop 8(%rbp): SBCL's functions put their return address where the caller has made room for it */
+	SF_X86_LOAD_SP,    /* mov value(%rsp), %rsp, and pop %rsp */
 	SF_X86_TO_FP,      /* sp becomes rbp + value: mov %rbp, %rsp and lea */
 	SF_X86_LEAVE,
 	SF_X86_RETURN,

@@ -31,6 +31,8 @@ struct way {
 	bool has_called;     /* a call may not come back: what follows may be another function */
 	bool has_jumped;
 	bool has_lost_sp;    /* it was set to something unknown, as alloca does */
+	bool has_loaded_sp;  /* sp is the old one, which lay `kept_sp` bytes above sp at the start. `taken` and `saved_fp` count from there */
+	int64_t kept_sp;
 };
 
 struct search {
@@ -57,7 +59,10 @@ static struct sf_exit exit_by_sp(const struct way *way, int64_t size)
 {
 	const bool is_saved = way->saved_fp >= 0 && way->saved_fp < size;
 
-	return (struct sf_exit){ .size = (int32_t)size, .saved_fp = is_saved ? (int32_t)way->saved_fp : -1 };
+	return (struct sf_exit){
+		.is_kept = way->has_loaded_sp, .kept_sp = (int32_t)way->kept_sp,
+		.size = (int32_t)size, .saved_fp = is_saved ? (int32_t)way->saved_fp : -1,
+	};
 }
 
 /* sp points to the return address here. */
@@ -74,7 +79,7 @@ static enum progress begins(const struct way *way, struct sf_exit *ret)
 
 	if (way->has_stored_fp) /* a record for the next function: this one has its own */
 		return found(ret, (struct sf_exit){ .is_by_fp = true });
-	if (way->has_called || way->has_lost_sp)
+	if (way->has_called || way->has_lost_sp || way->has_loaded_sp)
 		return ENDS;
 	if (!way->has_pushed_fp && way->taken == 0 && !way->has_jumped) /* behind push %rbp */
 		return found(ret, (struct sf_exit){ .size = 8, .saved_fp = 0 });
@@ -88,11 +93,28 @@ static enum progress begins(const struct way *way, struct sf_exit *ret)
 	return before <= 0 ? FOUND : ENDS;
 }
 
+/*
+ * Code that aligns its stack keeps its old sp there, as that of libvpx and dav1d does. An old sp that lies below pc's sp was
+ * pushed behind pc.
+ */
+static enum progress loads_sp(struct way *way, int32_t place)
+{
+	const int64_t at = place - way->taken;
+
+	if (way->has_lost_sp || way->has_loaded_sp || at < 0 || way->saved_fp >= 0)
+		return ENDS;
+	way->has_loaded_sp = true;
+	way->kept_sp = at;
+	way->taken = 0;
+	way->has_pushed_fp = way->has_copied = false;
+	return GOES_ON;
+}
+
 /* SBCL: the caller has stored its frame pointer where fp points, and the function puts its return address behind it. */
 static enum progress completes(const struct way *way, struct sf_exit *ret)
 {
 	*ret = (struct sf_exit){ .is_half = true, .size = (int32_t)-way->taken, .saved_fp = -1 };
-	return !way->has_called && !way->has_lost_sp && way->taken <= 0 ? FOUND : ENDS;
+	return !way->has_called && !way->has_lost_sp && !way->has_loaded_sp && way->taken <= 0 ? FOUND : ENDS;
 }
 
 /* Where a way begins that was not gone so far. */
@@ -192,6 +214,9 @@ static enum progress follow(struct search *search, struct way *way, const struct
 		break;
 	case SF_X86_JUMP:
 		return jump(search, way, now, next);
+	case SF_X86_LOAD_SP:
+		way->pc = next;
+		return loads_sp(way, now->value);
 	case SF_X86_OTHER_SP:
 		way->has_lost_sp = true;
 		break;

@@ -30,6 +30,11 @@ static bool leads_to(const uint8_t *code, const uint8_t *end, enum sf_x86_effect
 	return code == end;
 }
 
+static bool is_other_sp(const struct sf_x86_instruction *next)
+{
+	return next->effect == SF_X86_OTHER_SP || next->effect == SF_X86_LOAD_SP;
+}
+
 /* The first call, return or setting of sp in the code from pc on; plain if there is none nearby. *pc moves behind it. */
 static enum sf_x86_effect find_next(const struct sf_reader *reader, uint64_t *pc)
 {
@@ -39,7 +44,7 @@ static enum sf_x86_effect find_next(const struct sf_reader *reader, uint64_t *pc
 
 	for (size_t at = 0; sf_x86_decode(code + at, n - at, &next);) {
 		at += next.size;
-		if (next.effect == SF_X86_CALL || next.effect == SF_X86_RETURN || next.effect == SF_X86_OTHER_SP) {
+		if (next.effect == SF_X86_CALL || next.effect == SF_X86_RETURN || is_other_sp(&next)) {
 			*pc += at;
 			return next.effect;
 		}
@@ -80,7 +85,7 @@ bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exa
 		return false;
 	for (size_t i = 0; i + 3 <= sizeof(code); i++) {
 		if (!sets_sp(code + i) || !sf_x86_decode(code + i, sizeof(code) - i, &next) ||
-		    next.effect != SF_X86_OTHER_SP || !leads_to(code + i, code + sizeof(code), &last))
+		    !is_other_sp(&next) || !leads_to(code + i, code + sizeof(code), &last))
 			continue;
 		*gives_up_ret = !exact && never_returns(reader, pc);
 		return exact ? is_still_switched(reader, pc, gives_up_ret) : last == SF_X86_CALL;

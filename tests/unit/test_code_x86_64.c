@@ -91,7 +91,8 @@ static void effects_on_sp_and_fp(void **state)
 		{ { 0x41, 0x55 }, SF_X86_PUSH, 8 },                     /* push %r13, not rbp */
 		{ { 0x55 }, SF_X86_PUSH_FP, 8 },
 		{ { 0x5d }, SF_X86_POP_FP, -8 },
-		{ { 0x5c }, SF_X86_OTHER_SP, -8 },                      /* pop %rsp */
+		{ { 0x5c }, SF_X86_LOAD_SP, 0 },                        /* pop %rsp */
+		{ { 0x48, 0x8b, 0x64, 0x24, 0x60 }, SF_X86_LOAD_SP, 96 }, /* mov 96(%rsp), %rsp */
 		{ { 0x6a, 0x05 }, SF_X86_PUSH, 8 },
 		{ { 0x48, 0x83, 0xec, 0x18 }, SF_X86_PUSH, 24 },
 		{ { 0x48, 0x81, 0xc4, 0x00, 0x01, 0, 0 }, SF_X86_PUSH, -256 },

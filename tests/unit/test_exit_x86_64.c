@@ -20,6 +20,30 @@ static bool find_exit(const uint8_t *code, size_t size, struct sf_exit *ret)
 	return sf_x86_find_exit(&reader, AT, ret);
 }
 
+#define FIND(ret, ...) find_exit((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), ret)
+
+/* In functions that align their stack, as libvpx' and dav1d's do. What is found counts from the old sp. */
+static void an_old_sp_on_the_stack(void **state)
+{
+	struct sf_exit exit;
+	(void)state;
+
+	/* add $64, %rsp; pop %rsp; ret */
+	assert_true(FIND(&exit, 0x48, 0x83, 0xc4, 0x40, 0x5c, 0xc3) && exit.is_kept && exit.kept_sp == 64 && exit.size == 0);
+	/* mov 96(%rsp), %rsp; pop %rbp; pop %rbx; ret */
+	assert_true(FIND(&exit, 0x48, 0x8b, 0x64, 0x24, 0x60, 0x5d, 0x5b, 0xc3));
+	assert_true(exit.is_kept && exit.kept_sp == 96 && exit.size == 16 && exit.saved_fp == 0);
+	assert_true(FIND(&exit, 0x5b, 0xc3) && !exit.is_kept);
+	/* push %rax; pop %rsp; ret: behind pc */
+	assert_false(FIND(&exit, 0x50, 0x5c, 0xc3));
+	/* pop %rsp twice, and behind pop %rbp */
+	assert_false(FIND(&exit, 0x5c, 0x5c, 0xc3));
+	assert_false(FIND(&exit, 0x5d, 0x5c, 0xc3));
+	/* mov 96(%rsp), %esp; mov 96(%rbx), %rsp */
+	assert_false(FIND(&exit, 0x8b, 0x64, 0x24, 0x60, 0xc3));
+	assert_false(FIND(&exit, 0x48, 0x8b, 0x63, 0x60, 0xc3));
+}
+
 static void a_long_function(void **state)
 {
 	uint8_t code[3002];
@@ -47,6 +71,7 @@ static void many_jumps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_old_sp_on_the_stack),
 		cmocka_unit_test(a_long_function),
 		cmocka_unit_test(many_jumps),
 	};

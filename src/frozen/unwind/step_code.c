@@ -39,23 +39,37 @@ static enum sf_step take(struct sf_cursor *cursor, uint64_t pc, uint64_t sp, enu
 	return SF_STEP_TAKEN;
 }
 
-/* A copy that ends below the return address is too short: a longer one may show the caller. */
-static enum sf_step step_by_sp(struct sf_cursor *cursor, uint64_t sp, const struct sf_exit *exit, enum sf_end *why)
+/* The old sp of a function that has aligned its stack, and has kept that sp somewhere. */
+static bool is_old_sp(const struct sf_cursor *cursor, uint64_t kept)
+{
+	return kept % 8 == 0 && kept - cursor->regs.r[cursor->still->arch->sp] <= MAX_ALIGNED; /* below sp the difference is larger still */
+}
+
+/* A copy that ends below the word is too short: a longer one may show the caller. */
+static enum sf_step read_word(const struct sf_cursor *cursor, uint64_t at, uint64_t *ret, enum sf_end *why)
 {
 	const struct sf_reader *memory = &cursor->still->memory;
+
+	if (sf_read_u64(memory, at, ret))
+		return SF_STEP_TAKEN;
+	*why = sf_why_unread(memory, at, sizeof(*ret));
+	return *why == SF_END_COPY ? SF_STEP_FAILED : SF_STEP_NOT_MINE;
+}
+
+static enum sf_step step_by_sp(struct sf_cursor *cursor, uint64_t sp, const struct sf_exit *exit, enum sf_end *why)
+{
 	const struct sf_arch *arch = cursor->still->arch;
 	const uint64_t at = sp + (uint64_t)(uint32_t)exit->size;
 	const bool is_saved = exit->saved_fp >= 0 || exit->is_half;
 	uint64_t pc, fp = 0, saved = sp + (uint64_t)(uint32_t)exit->saved_fp;
+	const enum sf_step step = read_word(cursor, at, &pc, why);
 
+	if (step != SF_STEP_TAKEN)
+		return step;
 	if (exit->is_half)
 		saved = cursor->regs.r[arch->fp];
-	if (!sf_read_u64(memory, at, &pc)) {
-		*why = sf_why_unread(memory, at, sizeof(pc));
-		return *why == SF_END_COPY ? SF_STEP_FAILED : SF_STEP_NOT_MINE;
-	}
 	if (!is_return_address(cursor, pc) || (exit->is_half && !sf_reg_known(&cursor->regs, arch->fp)) ||
-	    (is_saved && !sf_read_u64(memory, saved, &fp)))
+	    (is_saved && !sf_read_u64(&cursor->still->memory, saved, &fp)))
 		return SF_STEP_NOT_MINE;
 	if (is_saved)
 		sf_reg_set(&cursor->regs, arch->fp, fp);
@@ -83,16 +97,16 @@ static enum sf_step step_by_fp(struct sf_cursor *cursor, const struct sf_exit *e
 static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
-	const uint64_t sp = cursor->regs.r[arch->sp];
 	struct sf_exit exit;
 	uint64_t behind, kept;
 	unsigned reg;
 
 	if (!cursor->exact || !arch->find_kept_sp || !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) ||
-	    !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_half)
+	    !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) ||
+	    exit.is_by_fp || exit.is_half || exit.is_kept)
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
-	if (kept % 8 != 0 || kept - sp > MAX_ALIGNED) /* below sp the difference is larger still */
+	if (!is_old_sp(cursor, kept))
 		return SF_STEP_NOT_MINE;
 	exit.is_guess = true;
 	return step_by_sp(cursor, kept, &exit, why);
@@ -107,6 +121,25 @@ static bool is_led_to(const struct sf_cursor *cursor)
 	       cursor->regs.r[fp] != 0;
 }
 
+/* By the old sp in the aligned stack. */
+static enum sf_step step_by_stored_sp(struct sf_cursor *cursor, uint64_t sp, const struct sf_exit *exit, enum sf_end *why)
+{
+	const uint64_t at = sp + (uint64_t)(uint32_t)exit->kept_sp;
+	uint64_t kept;
+	const enum sf_step step = read_word(cursor, at, &kept, why);
+
+	if (step != SF_STEP_TAKEN)
+		return step;
+	return is_old_sp(cursor, kept) && kept > at ? step_by_sp(cursor, kept, exit, why) : SF_STEP_NOT_MINE;
+}
+
+static enum sf_step step_by_exit(struct sf_cursor *cursor, uint64_t sp, const struct sf_exit *exit, enum sf_end *why)
+{
+	if (exit->is_by_fp)
+		return step_by_fp(cursor, exit);
+	return exit->is_kept ? step_by_stored_sp(cursor, sp, exit, why) : step_by_sp(cursor, sp, exit, why);
+}
+
 enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	const struct sf_still *still = cursor->still;
@@ -118,5 +151,5 @@ enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *regi
 		return SF_STEP_NOT_MINE;
 	if (!still->arch->find_exit(&code, cursor->regs.pc, &exit))
 		return step_by_kept_sp(cursor, &code, why);
-	return exit.is_by_fp ? step_by_fp(cursor, &exit) : step_by_sp(cursor, cursor->regs.r[still->arch->sp], &exit, why);
+	return step_by_exit(cursor, cursor->regs.r[still->arch->sp], &exit, why);
 }
