@@ -51,6 +51,7 @@ struct sf_exit {
 	int32_t kept_sp;
 	int32_t size;            /* bytes from sp to the return address */
 	int32_t saved_fp;        /* ... and from sp to the caller's frame pointer; below 0: it is in the register */
+	uint64_t jump;           /* of a guess: behind that jump. sp is `size` bytes further up there */
 };
 
 /*

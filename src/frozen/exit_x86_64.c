@@ -151,8 +151,10 @@ static enum progress jump(struct search *search, struct way *way, const struct s
 		way->has_jumped = true;
 		return is_new(search, target) ? GOES_ON : ENDS;
 	}
-	if (now->value && !search->has_guess && returns(way, &search->guess) == FOUND)
+	if (now->value && !search->has_guess && returns(way, &search->guess) == FOUND) {
 		search->has_guess = search->guess.is_guess = true;
+		search->guess.jump = next;
+	}
 	return ENDS;
 }
 

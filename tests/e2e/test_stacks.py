@@ -80,6 +80,19 @@ def test_no_rules(stillframe, tmp_path, target, engine):
     assert {names[-1] for names, _ in stacks} == {"_start"}, stacks
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="hard_exits is in x86-64's assembly")
+@pytest.mark.parametrize("engine", ["ptrace", "signal"])
+def test_exits_that_are_hard_to_find(stillframe, tmp_path, target, engine):
+    """Long functions, those that keep their old stack pointer on the stack that they align, and code behind an unknown jump."""
+    how = ["-d", 0.5, "-p", target("hard_exits").pid] if engine == "ptrace" else ["--", os.path.join(PROGRAMS, "hard_exits"), 1]
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "499", "--clock", "cpu", *often(engine), *how)
+    assert done.status == (0 if engine == "ptrace" else 128 + signal.SIGALRM), done
+    stacks = recording.stacks_of("leaf")
+    assert sum(ticks for _, ticks in stacks) > 20, stacks
+    assert {tuple(names[:6]) for names, _ in stacks} == {("leaf", "far", "stored", "pushed", "block", "main")}, stacks
+    assert {names[-1] for names, _ in stacks} == {"_start"}, stacks
+
+
 def names_of_views(stillframe, path, expected):
     """All names in an export. What is called so in the recording is so in the report and the export."""
     folded = stillframe("export", "--format", "collapsed", "-o", "-", path).ok().out

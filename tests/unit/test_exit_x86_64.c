@@ -44,6 +44,16 @@ static void an_old_sp_on_the_stack(void **state)
 	assert_false(FIND(&exit, 0x48, 0x8b, 0x63, 0x60, 0xc3));
 }
 
+static void behind_an_unknown_jump(void **state)
+{
+	struct sf_exit exit;
+	(void)state;
+
+	/* pop %rbx; jmp *%rcx; and what lies behind that */
+	assert_true(FIND(&exit, 0x5b, 0xff, 0xe1, 0xc3) && exit.is_guess && exit.size == 8 && exit.jump == AT + 3);
+	assert_true(FIND(&exit, 0x5b, 0xc3) && !exit.jump);
+}
+
 static void a_long_function(void **state)
 {
 	uint8_t code[3002];
@@ -72,6 +82,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_old_sp_on_the_stack),
+		cmocka_unit_test(behind_an_unknown_jump),
 		cmocka_unit_test(a_long_function),
 		cmocka_unit_test(many_jumps),
 	};

@@ -11,6 +11,7 @@
 
 #include "frozen/frozen.h"
 
+#define MAX_JUMPS 4 /* to unknown places, behind which the code is read on */
 #define MAX_ALIGNED ((uint64_t)1 << 20) /* bytes that a function takes from its stack */
 
 static bool is_return_address(const struct sf_cursor *cursor, uint64_t pc)
@@ -140,16 +141,28 @@ static enum sf_step step_by_exit(struct sf_cursor *cursor, uint64_t sp, const st
 	return exit->is_kept ? step_by_stored_sp(cursor, sp, exit, why) : step_by_sp(cursor, sp, exit, why);
 }
 
+/*
+ * Where no return address lies at the end of the frame, a jump to an unknown place stays in the function: it goes to a case of
+ * a switch, or to the next block that an emulator has made. The code behind it has the same frame.
+ */
 enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_reader code = sf_reader_outside(&still->memory);
+	uint64_t pc = cursor->regs.pc, sp = cursor->regs.r[still->arch->sp];
+	enum sf_step step = SF_STEP_NOT_MINE;
 	struct sf_exit exit;
 
 	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
 	    is_led_to(cursor))
 		return SF_STEP_NOT_MINE;
-	if (!still->arch->find_exit(&code, cursor->regs.pc, &exit))
-		return step_by_kept_sp(cursor, &code, why);
-	return step_by_exit(cursor, cursor->regs.r[still->arch->sp], &exit, why);
+	for (unsigned i = 0; i < MAX_JUMPS && step == SF_STEP_NOT_MINE && pc; i++) {
+		if (!still->arch->find_exit(&code, pc, &exit))
+			return i == 0 ? step_by_kept_sp(cursor, &code, why) : SF_STEP_NOT_MINE;
+		exit.is_guess |= i > 0;
+		step = step_by_exit(cursor, sp, &exit, why);
+		pc = exit.jump;
+		sp += (uint64_t)(uint32_t)exit.size;
+	}
+	return step;
 }
