@@ -3,11 +3,12 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 
 import pytest
 
-from conftest import AGENT, NOBODY, PROGRAMS, need_kernel_samples, need_root
+from conftest import AGENT, NOBODY, PROGRAMS, need, need_kernel_samples, need_root
 from processes import Target, cpu_of, read, until
 from recordings import Recording, cpu_told, of_the_three
 
@@ -61,6 +62,44 @@ def test_a_command(stillframe, tmp_path, walk):
     whole = recording.stacks_of("main")
     assert sum(count for names, count in whole if names[-1] == "_start") >= 0.95 * recording.samples, whole[:3]
     assert recording.value("SELECT engine FROM session") == "signal"
+
+
+SLEEPS_BY_POINTER = """
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long (*volatile call)(long, ...) = syscall;
+
+static __attribute__((noinline)) long sleeps(void)
+{
+	const struct timespec time = { .tv_nsec = 100000000 };
+
+	return call(SYS_nanosleep, &time, NULL) + 1;
+}
+
+int main(void)
+{
+	long sum = 0;
+
+	for (int i = 0; i < 5; i++)
+		sum += sleeps();
+	return sum != 5;
+}
+"""
+
+
+def test_a_sleep_in_syscall(stillframe, tmp_path):
+    """The agent's syscall() stands before libc's. The registers of who sleeps in it are not known, and a call by a pointer proves no
+    caller."""
+    need("gcc")
+    (tmp_path / "sleeps.c").write_text(SLEEPS_BY_POINTER)
+    subprocess.run(["gcc", "-O2", "-o", tmp_path / "sleeps", tmp_path / "sleeps.c"], check=True)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--blocked-rate", "100", "--", tmp_path / "sleeps")
+    assert done.status == 0, done
+    stacks = [names for names, _ in recording.stacks_of("syscall")]
+    assert [names for names in stacks if names[-1] == "_start"], stacks
+    assert not [names for names in stacks if "sleeps" not in names or names[-1] != "_start"], stacks
 
 
 def test_a_command_with_another_cache(stillframe, tmp_path):

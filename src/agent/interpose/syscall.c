@@ -2,7 +2,8 @@
 /*
  * syscall(2), in front of libc's, which loads the number of the call from where nobody finds it
  * again: an EINTR of ours could not be mended (frozen/signal/context.h). This one leaves it on the stack,
- * right where the context stands after the call. Signal-safe.
+ * right where the context stands after the call. It leaves the frame pointer there, too: the registers of a thread that
+ * sleeps in the call are not known, and syscall()'s own frame has no other end. Signal-safe.
  */
 #include <stdarg.h>
 
@@ -22,6 +23,9 @@ __asm__(".pushsection .text\n"
 	".type sf_marked_syscall, @function\n"
 	"sf_marked_syscall:\n"
 	".cfi_startproc\n"
+	"push %rbp\n"
+	".cfi_adjust_cfa_offset 8\n"
+	".cfi_rel_offset %rbp, 0\n"
 	"push %rdi\n"
 	".cfi_adjust_cfa_offset 8\n"
 	"mov %rdi, %rax\n"
@@ -30,13 +34,16 @@ __asm__(".pushsection .text\n"
 	"mov %rcx, %rdx\n"
 	"mov %r8, %r10\n"
 	"mov %r9, %r8\n"
-	"mov 16(%rsp), %r9\n"
+	"mov 24(%rsp), %r9\n"
 	"syscall\n"
 	".hidden sf_marked_syscall_end\n"
 	".globl sf_marked_syscall_end\n"
 	"sf_marked_syscall_end:\n"
 	"add $8, %rsp\n"
 	".cfi_adjust_cfa_offset -8\n"
+	"pop %rbp\n"
+	".cfi_adjust_cfa_offset -8\n"
+	".cfi_restore %rbp\n"
 	"ret\n"
 	".cfi_endproc\n"
 	".size sf_marked_syscall, .-sf_marked_syscall\n"
