@@ -236,7 +236,7 @@ struct packing {
 	struct sf_row *rows;
 	size_t n;
 	uint32_t start; /* offset of the first row */
-	uint32_t last;  /* rules of the last row, to merge equal neighbours */
+	uint32_t last;  /* rules of the last row, to merge equal neighbours; 0: it takes no other row */
 };
 
 static void pack_row(struct packing *packing, uint32_t offset, uint32_t rules)
@@ -271,6 +271,8 @@ static void pack_span(struct packing *packing, const struct sf_span *span,
 {
 	uint32_t i = find_row(rows, span->n_rows, span->start);
 
+	if (rows[0].offset == span->start) /* each function starts a row, also where no byte lies before it */
+		packing->last = 0;
 	pack_row(packing, span->start, rows[i].rules);
 	for (i++; i < span->n_rows && rows[i].offset < span->end; i++)
 		pack_row(packing, rows[i].offset, rows[i].rules);

@@ -269,3 +269,21 @@ enum verdict judge_address(const struct judge *judge, const struct sf_table *tab
 	free(frame);
 	return verdict;
 }
+
+bool judge_begins(const struct judge *judge, uint64_t address)
+{
+	Dwarf_CFI *const all[] = { judge->eh, judge->debug };
+	Dwarf_Addr start = address, end;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		Dwarf_Frame *frame = NULL;
+		bool signal;
+
+		if (!all[i] || dwarf_cfi_addrframe(all[i], address, &frame) != 0)
+			continue;
+		dwarf_frame_info(frame, &start, &end, &signal);
+		free(frame);
+		break;
+	}
+	return start == address;
+}

@@ -36,4 +36,7 @@ void judge_close(struct judge *judge);
 enum verdict judge_address(const struct judge *judge, const struct sf_table *table,
 			   uint64_t address, char text[256]);
 
+/* Whether libdw's rules for this address begin to hold there, or it has none. */
+bool judge_begins(const struct judge *judge, uint64_t address);
+
 #endif
