@@ -12,6 +12,7 @@ enum part {
 	PART_ENTRY,
 	PART_MANAGED,
 	PART_HIJACK,
+	PART_GO,
 };
 
 static const char *const plt_names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
@@ -37,9 +38,21 @@ static void find_managed(struct sf_inputs *inputs)
 	inputs->managed_size = header.sh_size;
 }
 
-bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err)
+/* Go's linker writes .debug_frame from the same tables. A program that moves has them where they can be relocated. */
+static void find_go(struct sf_inputs *inputs, bool has_frames)
 {
 	struct sf_section go;
+
+	inputs->has_go = sf_elf_section(&inputs->elf, ".go.buildinfo", &go);
+	if (!inputs->has_go || has_frames ||
+	    !(sf_elf_section(&inputs->elf, ".gopclntab", &inputs->go_tables) ||
+	      sf_elf_section(&inputs->elf, ".data.rel.ro.gopclntab", &inputs->go_tables)))
+		inputs->go_tables = (struct sf_section){ 0 };
+}
+
+bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err)
+{
+	size_t n_eh;
 
 	*ret = (struct sf_inputs){ .debug_file = { .fd = -1 } };
 	if (!sf_elf_open(fd, &ret->elf, err))
@@ -48,13 +61,14 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 	ret->n_cfi += sf_elf_eh_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	if (ret->n_cfi)
 		ret->hijack = sf_hijack_find(&ret->elf, &ret->cfi[0]);
+	n_eh = ret->n_cfi;
 	ret->n_cfi += sf_elf_debug_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	add_debug_file(ret);
 	if (!sf_elf_section(&ret->elf, ".gnu_debugdata", &ret->packed))
 		ret->packed = (struct sf_section){ 0 };
 	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
 		ret->n_plt += sf_elf_section(&ret->elf, plt_names[i], &ret->plt[ret->n_plt]);
-	ret->has_go = sf_elf_section(&ret->elf, ".go.buildinfo", &go);
+	find_go(ret, ret->n_cfi > n_eh);
 	find_managed(ret);
 	if (ret->elf.limited || ret->debug_file.limited)
 		sf_work_fail(work, err);
@@ -105,5 +119,6 @@ void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE
 		add_part(&digest, PART_PLT, (const uint64_t[4]){ inputs->plt[i].address },
 			 inputs->plt[i].bytes, inputs->plt[i].size);
 	add_part(&digest, PART_PACKED, (const uint64_t[4]){ 0 }, inputs->packed.bytes, inputs->packed.size);
+	add_part(&digest, PART_GO, (const uint64_t[4]){ 0 }, inputs->go_tables.bytes, inputs->go_tables.size);
 	sf_digest_end(&digest, ret);
 }

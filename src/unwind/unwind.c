@@ -87,6 +87,7 @@ typedef bool source_fn(struct sf_inputs *inputs, struct sf_rows *rows, struct sf
 static source_fn *const sources[] = {
 	add_cfi,
 	add_packed,
+	sf_go_tables_read,
 	sf_plt_read,
 	add_entry,
 };

@@ -8,6 +8,7 @@
  *   2. .debug_frame, compressed or not, in the file or in the separate debug file that the build id or
  *      the debug link names
  *   3. .debug_frame in .gnu_debugdata
+ *   4. .gopclntab, the tables of Go's runtime, where there is no .debug_frame
  *
  * Where sources overlap, the first wins. PLT sections that no row covers get rows by rule of thumb, marked
  * SF_RULES_GUESS, and so does the code at the entry point, which has no caller. Everything in a file is hostile:

@@ -200,6 +200,20 @@ def test_goroutine_under_system_stack(stillframe, tmp_path):
         assert not [names for names, _ in stacks if not names or (names[-1] != "runtime.goexit" and names[0][0] != "[")], stacks
 
 
+@pytest.mark.skipif(not shutil.which("go"), reason="needs Go")
+@pytest.mark.parametrize("mode", ["exe", "pie"])
+def test_stripped_go(stillframe, tmp_path, mode):
+    """Linked with -s it has no .debug_frame. Go's own tables say as much."""
+    (tmp_path / "main.go").write_text(GO)
+    subprocess.run(["go", "build", "-buildmode", mode, "-ldflags", "-s -w", "-o", "main", "main.go"], cwd=tmp_path, check=True,
+                   timeout=100, env={**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"})
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--",
+                                        tmp_path / "main")
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.end GROUP BY 1"))
+    assert ends["root"] > 0.9 * sum(ends.values()), ends
+
+
 CGO = """
 package main
 
