@@ -16,15 +16,18 @@
 
 #define MAX_INSTRUCTIONS 6144 /* on all ways. An inverse transform of 32 by 32 for VP9 has 1,542, and musl's printf has 24 jumps in 300. So many take 45 us */
 #define MAX_WAYS 64
+#define MAX_OPEN 32
+#define MAX_PLACE (1 << 28) /* bytes from sp: numbers in code that is none may be larger */
 #define RBX 3 /* its DWARF number */
 
-/* One way through the code, and what its instructions did since pc. */
+/* One way through the code, and what its instructions did since pc. Walks may be on the program's own stack, so it is small. */
 struct way {
 	uint64_t pc;
-	int64_t taken;       /* from sp */
-	int64_t saved_fp;    /* bytes above sp at the start; below 0: not saved */
-	int64_t pushed_fp;   /* what was taken when fp had been pushed */
-	int64_t copied, copy; /* what was taken when a word was pushed that had lain so many bytes above sp at the start */
+	int32_t taken;       /* from sp */
+	int32_t saved_fp;    /* bytes above sp at the start; below 0: not saved */
+	int32_t pushed_fp;   /* what was taken when fp had been pushed */
+	int32_t copied, copy; /* what was taken when a word was pushed that had lain so many bytes above sp at the start */
+	int32_t kept_sp;
 	bool has_pushed_fp;
 	bool has_copied;
 	bool has_stored_fp;  /* at sp, as a record's first half */
@@ -32,7 +35,6 @@ struct way {
 	bool has_jumped;
 	bool has_lost_sp;    /* it was set to something unknown, as alloca does */
 	bool has_loaded_sp;  /* sp is the old one, which lay `kept_sp` bytes above sp at the start. `taken` and `saved_fp` count from there */
-	int64_t kept_sp;
 };
 
 struct search {
@@ -40,8 +42,9 @@ struct search {
 	uint8_t code[SF_X86_CHUNK];
 	uint64_t code_start;
 	size_t code_size;
-	struct way open[MAX_WAYS];
-	uint64_t begun[MAX_WAYS]; /* where ways that began at a jump's target did */
+	uint64_t start;
+	struct way open[MAX_OPEN];
+	int32_t begun[MAX_WAYS]; /* where ways that began at a jump's target did, from `start` */
 	unsigned n_open, n_begun;
 	bool has_guess;
 	struct sf_exit guess;
@@ -55,13 +58,18 @@ static enum progress found(struct sf_exit *ret, struct sf_exit exit)
 	return FOUND;
 }
 
-static struct sf_exit exit_by_sp(const struct way *way, int64_t size)
+static bool is_near(int32_t place)
+{
+	return place > -MAX_PLACE && place < MAX_PLACE;
+}
+
+static struct sf_exit exit_by_sp(const struct way *way, int32_t size)
 {
 	const bool is_saved = way->saved_fp >= 0 && way->saved_fp < size;
 
 	return (struct sf_exit){
-		.is_kept = way->has_loaded_sp, .kept_sp = (int32_t)way->kept_sp,
-		.size = (int32_t)size, .saved_fp = is_saved ? (int32_t)way->saved_fp : -1,
+		.is_kept = way->has_loaded_sp, .kept_sp = way->kept_sp,
+		.size = size, .saved_fp = is_saved ? way->saved_fp : -1,
 	};
 }
 
@@ -75,7 +83,7 @@ static enum progress returns(const struct way *way, struct sf_exit *ret)
 /* A frame is made: the function begins, perhaps another one, to which this one jumps, behind a copy of the return address. */
 static enum progress begins(const struct way *way, struct sf_exit *ret)
 {
-	const int64_t before = way->taken - 8;
+	const int32_t before = way->taken - 8;
 
 	if (way->has_stored_fp) /* a record for the next function: this one has its own */
 		return found(ret, (struct sf_exit){ .is_by_fp = true });
@@ -99,7 +107,7 @@ static enum progress begins(const struct way *way, struct sf_exit *ret)
  */
 static enum progress loads_sp(struct way *way, int32_t place)
 {
-	const int64_t at = place - way->taken;
+	const int32_t at = place - way->taken;
 
 	if (way->has_lost_sp || way->has_loaded_sp || at < 0 || way->saved_fp >= 0)
 		return ENDS;
@@ -113,26 +121,28 @@ static enum progress loads_sp(struct way *way, int32_t place)
 /* SBCL: the caller has stored its frame pointer where fp points, and the function puts its return address behind it. */
 static enum progress completes(const struct way *way, struct sf_exit *ret)
 {
-	*ret = (struct sf_exit){ .is_half = true, .size = (int32_t)-way->taken, .saved_fp = -1 };
+	*ret = (struct sf_exit){ .is_half = true, .size = -way->taken, .saved_fp = -1 };
 	return !way->has_called && !way->has_lost_sp && !way->has_loaded_sp && way->taken <= 0 ? FOUND : ENDS;
 }
 
 /* Where a way begins that was not gone so far. */
 static bool is_new(struct search *search, uint64_t pc)
 {
+	const int64_t distance = (int64_t)(pc - search->start);
+
 	for (unsigned i = 0; i < search->n_begun; i++) {
-		if (search->begun[i] == pc)
+		if (search->begun[i] == distance)
 			return false;
 	}
-	if (search->n_begun == MAX_WAYS)
+	if (search->n_begun == MAX_WAYS || distance != (int32_t)distance)
 		return false;
-	search->begun[search->n_begun++] = pc;
+	search->begun[search->n_begun++] = (int32_t)distance;
 	return true;
 }
 
 static void branch(struct search *search, const struct way *way, uint64_t target)
 {
-	if (search->n_open < MAX_WAYS && is_new(search, target)) {
+	if (search->n_open < MAX_OPEN && is_new(search, target)) {
 		search->open[search->n_open] = *way;
 		search->open[search->n_open].has_jumped = true;
 		search->open[search->n_open++].pc = target;
@@ -170,6 +180,8 @@ static enum progress follow(struct search *search, struct way *way, const struct
 {
 	const uint64_t next = way->pc + now->size;
 
+	if (!is_near(now->value) || !is_near(way->taken))
+		return ENDS;
 	switch (now->effect) {
 	case SF_X86_PLAIN:
 		break;
@@ -333,7 +345,7 @@ static bool is_at_such_a_call(struct search *search, uint64_t pc, struct sf_exit
 
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret)
 {
-	struct search search = { .reader = reader, .n_open = 1 };
+	struct search search = { .reader = reader, .start = pc, .n_open = 1 };
 	unsigned left = MAX_INSTRUCTIONS;
 	struct sf_x86_instruction now;
 
