@@ -446,6 +446,7 @@ static void test_pushed_registers(void **state)
 {
 	static const uint8_t pops[] = { 0x59, 0x48, 0x83, 0xc4, 16, 0x5d, 0xc3 }; /* pop rcx; add rsp, 16; pop rbp; ret */
 	static const uint8_t leads_elsewhere[] = { 0x48, 0x83, 0xc4, 16, 0x5d, 0xc3 };
+	static const uint8_t leads_beyond[] = { 0x59, 0x59, 0x48, 0x83, 0xc4, 16, 0x5d, 0xc3 }; /* to another return address */
 	static const struct {
 		unsigned n;
 		const uint8_t *code;
@@ -457,6 +458,7 @@ static void test_pushed_registers(void **state)
 		{ 1, pops, sizeof(pops), SF_VIA_RUNTIME },
 		{ 2, pops, sizeof(pops), SF_VIA_GUESS },
 		{ 1, leads_elsewhere, sizeof(leads_elsewhere), SF_VIA_GUESS },
+		{ 1, leads_beyond, sizeof(leads_beyond), SF_VIA_GUESS },
 	};
 	struct fake_jvm *jvm = *state;
 	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
@@ -475,6 +477,7 @@ static void test_pushed_registers(void **state)
 		put(jvm, sp + 8 * 40, code + 48);
 		put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
 		put_entry(jvm, fp + 0x100);
+		put(jvm, top, jvm->interpreter);
 		put(jvm, top - 8, jvm->interpreter);
 		put(jvm, top - 16, fp);
 		start(jvm, code + 48, sp, fp);
