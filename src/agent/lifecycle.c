@@ -24,6 +24,7 @@
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
 #include "agent/libc/own_proc.h"
+#include "agent/libc/program_loader.h"
 #include "agent/lifecycle.h"
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
@@ -182,10 +183,13 @@ static bool before_exec(void)
 	return true;
 }
 
-/* Where the options name one process, the agent does nothing in its children, nor in what these execute. */
-static const char *useless_variable(bool child)
+/*
+ * Where the options name one process, the agent does nothing in its children, nor in what these execute. Programs of another
+ * libc do not run with the agent.
+ */
+static const char *useless_variable(const char *path, bool child)
 {
-	if (not_meant)
+	if (not_meant || (path && sf_program_has_musl(path)))
 		return sf_variable();
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
 		return NULL;

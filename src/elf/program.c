@@ -13,10 +13,12 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/musl.h"
 #include "elf/file.h"
 
 #define MAX_SEGMENTS 1024
 #define MAX_ENTRIES 65536
+#define MAX_LOADER 4096 /* bytes of its path */
 #define MAX_SCRIPTS 4 /* interpreters that are scripts themselves */
 
 /*
@@ -98,6 +100,16 @@ static void look_at_kind(int fd, struct sf_program_file *ret)
 	ret->machine = header.e_machine;
 }
 
+static void look_at_loader(Elf *elf, const GElf_Phdr *segment, struct sf_program_file *ret)
+{
+	static const char musl[] = "/" SF_MUSL_LOADER;
+	const Elf_Data *data = segment->p_filesz > MAX_LOADER ? NULL
+				: elf_getdata_rawchunk(elf, (int64_t)segment->p_offset, segment->p_filesz, ELF_T_BYTE);
+
+	ret->has_loader = true;
+	ret->has_musl = data && memmem(data->d_buf, data->d_size, musl, strlen(musl));
+}
+
 static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 {
 	GElf_Phdr segment;
@@ -108,9 +120,10 @@ static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 		return;
 	if (elf_getphdrnum(elf, &n) != 0 || n > MAX_SEGMENTS)
 		n = 0;
-	for (size_t i = 0; i < n; i++)
-		ret->has_loader |= gelf_getphdr(elf, (int)i, &segment) &&
-				   segment.p_type == PT_INTERP;
+	for (size_t i = 0; i < n; i++) {
+		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_INTERP)
+			look_at_loader(elf, &segment, ret);
+	}
 	for (Elf_Scn *section = elf_nextscn(elf, NULL); section;
 	     section = elf_nextscn(elf, section)) {
 		if (gelf_getshdr(section, &section_header) &&

@@ -19,6 +19,7 @@ struct sf_program_file {
 	bool is_64_bit;
 	uint16_t machine;       /* e_machine */
 	bool has_loader;        /* PT_INTERP; else it is static */
+	bool has_musl;          /* that loader is the one of the C library musl: no library that needs glibc can be loaded */
 	bool gains_rights;      /* setuid, setgid or capabilities: the loader ignores the environment */
 	char interpreter[256];  /* of a script */
 	char sanitizer[64];     /* the library of a compiler's sanitizer that it needs first, or

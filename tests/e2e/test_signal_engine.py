@@ -157,6 +157,21 @@ def test_children_of_a_program_with_an_allocator_that_forks_lock(stillframe, tmp
     recording.assert_accounts()
 
 
+def test_programs_of_another_libc_run(stillframe, tmp_path):
+    """musl's loader ends a program into which it cannot load the agent: such a program is refused, and as a child it runs without."""
+    compiler, = need("musl-gcc")
+    source, program = tmp_path / "small.c", tmp_path / "small"
+    source.write_text("#include <stdio.h>\nint main(void) { puts(\"it runs\"); return 0; }\n")
+    subprocess.run([compiler, "-o", program, source], check=True)
+    done = stillframe("record", "-e", "signal", "-o", tmp_path / "a.sfr", "--", program)
+    assert done.status == 1 and done.out == "" and "musl" in done.err and "--engine ptrace" in done.err, done
+    for started in (["sh", "-c", "%s; %s 0.2 > /dev/null" % (program, BUSY)],
+                    [sys.executable, "-c", "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:2], os.environ), 0); sum(range(10**7))", program]):
+        done, recording = stillframe.record(tmp_path / "b.sfr", "-e", "signal", "--children", "--", *started)
+        assert done.status == 0 and done.out == "it runs\n", done
+        assert recording.cpu()[0] > 0, recording.cpu()
+
+
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
     """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets."""
     run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "1.5")

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/interpose/environment.h"
@@ -32,11 +33,12 @@ static bool before(void)
 	return hooks && hooks->before_exec();
 }
 
-static const char *useless_variable(bool in_child)
+/* `file` without a slash is looked for by libc: which program it is is not known. NULL: it is open already. */
+static const char *useless_variable(const char *file, bool in_child)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 
-	return hooks ? hooks->useless_variable(in_child) : NULL;
+	return hooks ? hooks->useless_variable(file && strchr(file, '/') ? file : NULL, in_child) : NULL;
 }
 
 /* After a failed exec; keeps its errno. */
@@ -56,7 +58,7 @@ SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[
 	bool prepared = before();
 	long error;
 
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false));
 	if (next)
 		return after(prepared, next(path, argv, envp));
 	error = sf_raw3(SYS_execve, path, argv, envp);
@@ -78,7 +80,7 @@ SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, false));
 	prepared = before();
 	return after(prepared, next(file, argv, envp));
 }
@@ -97,7 +99,7 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(NULL, false));
 	prepared = before();
 	return after(prepared, next(fd, argv, envp));
 }
@@ -167,7 +169,7 @@ SF_INTERPOSED int execle(const char *path, const char *first, ...)
                                                                                                    \
 		if (!next)                                                                         \
 			return ENOSYS;                                                             \
-		SF_ENVIRONMENT_WITHOUT(envp, useless_variable(true));                                    \
+		SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, true));                        \
 		return next(pid, file, actions, attributes, argv, envp);                           \
 	}
 

@@ -86,11 +86,30 @@ static bool works_for(const struct sf_engine *engine, const char *runtime, int32
 	return (!runtime || engine->has_runtime(pid, runtime, err)) && engine->check(pid, err);
 }
 
+static bool is_outside(const struct sf_engine *engine)
+{
+	return strcmp(engine->from, "outside") == 0;
+}
+
+/* musl's loader ends a program into which it cannot load a library: the command would not run at all. */
+static bool may_load_agent(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
+{
+	struct sf_program_file file;
+
+	if (is_outside(engine) || !sf_program_look_named(options->program, &file) || !file.has_musl)
+		return true;
+	sf_fail(err, SF_E_UNSUPPORTED, "cannot sample %s from inside: it is linked with the C library musl, and the agent with glibc",
+		options->program);
+	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
+}
+
 static bool works(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
 	if (!has_event(engine, options->settings))
 		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --" SF_SETTING_EVENT " %s", engine->name, sf_setting_event(options->settings));
 	if (!reaches(engine, options, err))
+		return false;
+	if (options->child && !may_load_agent(engine, options, err))
 		return false;
 	if (options->child)
 		return engine->try_child ? engine->try_child(options->child, err) : engine->check(0, err);
@@ -132,11 +151,6 @@ static const struct sf_engine *choose_named(const struct sf_engine *named, const
 static bool is_limited(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *why)
 {
 	return engine->is_limited && !options->all && engine->is_limited(options->child ? options->child : options->pid, why);
-}
-
-static bool is_outside(const struct sf_engine *engine)
-{
-	return strcmp(engine->from, "outside") == 0;
 }
 
 /* Whether the event is one that only this engine has. */

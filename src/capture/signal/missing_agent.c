@@ -27,6 +27,11 @@ static bool is_foreign(const struct sf_program_file *file)
 	       (!file->is_64_bit || file->machine != sf_arch_host()->elf_machine);
 }
 
+static bool has_musl(const struct sf_program_file *file)
+{
+	return file->has_musl;
+}
+
 static bool gains_rights(const struct sf_program_file *file)
 {
 	return file->gains_rights;
@@ -39,6 +44,7 @@ static const struct {
 } reasons[] = {
 	{ is_foreign, "It is a program for another kind of machine (32-bit, perhaps) than the agent." },
 	{ is_static, "It is linked statically: no library can be loaded into it." },
+	{ has_musl, "It is linked with the C library musl, and the agent with glibc." },
 	{ gains_rights, "It gains rights when it starts (setuid, setgid, capabilities), and then takes no "
 			"library from others." },
 };
