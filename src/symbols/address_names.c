@@ -104,6 +104,8 @@ static bool need_symbols(struct sf_address_names *names, struct sf_sources *sour
 	    !sf_ranges_add_symbols(symbols, &names->packed))
 		return false;
 	names->stripped = !has_table(&sources->image) && !has_table(&sources->debug);
+	if (names->stripped && !sf_ranges_add_go(symbols, &sources->image))
+		return false;
 	names->has_symbols = sf_ranges_flatten(symbols);
 	return names->has_symbols;
 }

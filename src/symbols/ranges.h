@@ -41,6 +41,9 @@ bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *elf);
 bool sf_ranges_add_symbol(struct sf_ranges *ranges, const GElf_Sym *symbol, const char *name,
 			  uint64_t limit);
 
+/* Adds the functions that the tables of Go's runtime name; none where it is no program by Go's linker. */
+bool sf_ranges_add_go(struct sf_ranges *ranges, struct sf_elf *elf);
+
 /* Makes sorted ranges of symbols that do not overlap. */
 bool sf_ranges_flatten(struct sf_ranges *symbols);
 

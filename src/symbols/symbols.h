@@ -9,6 +9,7 @@
  *      beside the file, in .debug and under /usr/lib/debug; also .gnu_debugaltlink
  *   3. ELF .symtab, the one in .gnu_debugdata, .dynsym
  *   4. of programs by .NET's NativeAOT: the tables that they have for their runtime (symbols/ilc_methods.h)
+ *   5. of programs by Go that are stripped: the tables that they have for their runtime (elf/go_tables.h)
  *
  * A stub that calls another module is named after the called function (memcpy@plt). If nothing names a function, its
  * call frame information still contains its start, or calls, jumps and padding show it (symbols/code_starts.h). Its name is

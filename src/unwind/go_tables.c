@@ -1,87 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes unwind rows from the tables that Go's linker writes for Go's own runtime (.gopclntab: runtime/symtab.go and
- * cmd/link/internal/ld/pcln.go of Go 1.16 to 1.20 and later). Programs that were linked with -s have no .debug_frame. For each
- * function a list says how far sp is below its place at the entry, from which pc on. The linker makes .debug_frame from the same
- * list, and the rows are the same.
+ * Makes unwind rows from the tables of Go's runtime (elf/go_tables.h). Programs that were linked with -s have no .debug_frame. For
+ * each function a list says how far sp is below its place at the entry, from which pc on. The linker makes .debug_frame from the
+ * same list, and the rows are the same.
  */
-#include <string.h>
-
+#include "elf/go_tables.h"
 #include "unwind/inputs.h"
 
 #define WORD 8
-#define LINES 8     /* bytes from the number of the list of distances to that of the lines */
-
-/* Where things are, by the first word of the section. Numbers of words behind it; offsets in what describes a function. */
-static const struct form {
-	uint32_t magic;
-	uint8_t lists, functions; /* offsets of these two parts of the section */
-	uint8_t text;             /* the address that entries count from; 0: they are addresses */
-	uint8_t size;             /* of an entry, and of the offset beside it */
-	uint8_t list_at;
-} forms[] = {
-	{ 0xfffffffa, 5, 6, 0, 8, 20 }, /* Go 1.16 */
-	{ 0xfffffff0, 6, 7, 2, 4, 16 }, /* Go 1.18 */
-	{ 0xfffffff1, 6, 7, 2, 4, 16 }, /* Go 1.20 */
-};
+#define LINES 8 /* bytes from the number of the list of distances to that of the lines */
 
 struct tables {
-	const struct sf_section *section;
-	const struct form *form;
-	uint64_t n, functions, lists, text;
+	struct sf_go_tables go;
 	size_t left; /* elements of lists that may be read: many functions may have one list, but no program so many */
 };
-
-/* Bytes of the section as a number. 0: they are not in it. */
-static uint64_t number(const struct sf_section *section, uint64_t at, size_t size)
-{
-	uint64_t ret = 0;
-
-	if (at <= section->size && size <= section->size - at)
-		memcpy(&ret, section->bytes + at, size);
-	return ret;
-}
-
-static uint64_t header_word(const struct sf_section *section, unsigned i)
-{
-	return number(section, WORD + (uint64_t)i * WORD, WORD);
-}
-
-static bool read_header(const struct sf_section *section, struct tables *ret)
-{
-	const uint32_t magic = (uint32_t)number(section, 0, sizeof(magic));
-
-	*ret = (struct tables){ .section = section, .left = section->size };
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (forms[i].magic == magic)
-			ret->form = &forms[i];
-	}
-	/* Behind the magic number: 0, 0, the least size of an instruction, the size of a pointer. */
-	if (!ret->form || number(section, 4, 4) != (1u << 16 | (uint32_t)WORD << 24))
-		return false;
-	ret->n = header_word(section, 0);
-	ret->lists = header_word(section, ret->form->lists);
-	ret->functions = header_word(section, ret->form->functions);
-	ret->text = ret->form->text ? header_word(section, ret->form->text) : 0;
-	return ret->lists < section->size && ret->functions < section->size && ret->n < section->size / ret->form->size / 2 &&
-	       (ret->text || !ret->form->text);
-}
-
-/* Of function i, or the end of all. */
-static uint64_t entry(const struct tables *tables, uint64_t i)
-{
-	const size_t size = tables->form->size;
-
-	return tables->text + number(tables->section, tables->functions + 2 * size * i, size);
-}
-
-/* Where function i is described. */
-static uint64_t description(const struct tables *tables, uint64_t i)
-{
-	const size_t size = tables->form->size;
-
-	return tables->functions + number(tables->section, tables->functions + 2 * size * i + size, size);
-}
 
 /* Seven bits from each byte, the lowest ones first. False: the section ends, or the number is no such one. */
 static bool take_number(const struct sf_section *section, uint64_t *at, uint32_t *ret)
@@ -115,8 +47,8 @@ static bool take_element(struct list *list, bool *ends_ret)
 	const bool is_first = list->end == list->start;
 	uint32_t change = 0, bytes;
 
-	*ends_ret = take_number(list->tables->section, &list->at, &change) && change == 0 && !is_first;
-	if (*ends_ret || !list->tables->left || !take_number(list->tables->section, &list->at, &bytes) || !bytes)
+	*ends_ret = take_number(&list->tables->go.section, &list->at, &change) && change == 0 && !is_first;
+	if (*ends_ret || !list->tables->left || !take_number(&list->tables->go.section, &list->at, &bytes) || !bytes)
 		return false;
 	list->tables->left--;
 	list->value += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
@@ -127,7 +59,7 @@ static bool take_element(struct list *list, bool *ends_ret)
 
 static struct list begin_list(struct tables *tables, uint64_t offset, uint64_t start)
 {
-	return (struct list){ .tables = tables, .at = tables->lists + offset, .start = start, .end = start, .value = -1 };
+	return (struct list){ .tables = tables, .at = tables->go.lists + offset, .start = start, .end = start, .value = -1 };
 }
 
 /* Where a function's code ends, by the list of its lines. Bytes between two functions are none's. */
@@ -168,10 +100,9 @@ static bool add_list(struct list *list, const struct sf_arch *arch, struct sf_ro
 /* Functions of C that Go's linker has linked itself have no lists. */
 static bool add_function(struct tables *tables, const struct sf_arch *arch, struct sf_rows *rows, uint64_t i)
 {
-	const uint64_t start = entry(tables, i);
-	const uint64_t described = description(tables, i), lists = described + tables->form->list_at;
-	const uint64_t distances = number(tables->section, lists, 4), lines = number(tables->section, lists + LINES, 4);
-	const uint64_t end = code_end(tables, lines, start, entry(tables, i + 1));
+	const uint64_t start = sf_go_entry(&tables->go, i), lists = sf_go_lists(&tables->go, i);
+	const uint64_t distances = sf_go_number(&tables->go, lists, 4), lines = sf_go_number(&tables->go, lists + LINES, 4);
+	const uint64_t end = code_end(tables, lines, start, sf_go_entry(&tables->go, i + 1));
 	struct list list = begin_list(tables, distances, start);
 	bool fits;
 
@@ -183,12 +114,12 @@ static bool add_function(struct tables *tables, const struct sf_arch *arch, stru
 bool sf_go_tables_read(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
 	const struct sf_arch *arch = inputs->elf.arch;
-	struct tables tables;
+	struct tables tables = { .left = inputs->go_tables.size };
 
 	/* With a link register a function that calls none has its return address there. */
-	if (arch->lr != SF_NO_REG || !inputs->go_tables.size || !read_header(&inputs->go_tables, &tables))
+	if (arch->lr != SF_NO_REG || !inputs->go_tables.size || !sf_go_tables_open(&inputs->go_tables, &tables.go))
 		return true;
-	for (uint64_t i = 0; i < tables.n; i++) {
+	for (uint64_t i = 0; i < tables.go.n; i++) {
 		if (!add_function(&tables, arch, rows, i))
 			return sf_fail_memory(err);
 	}

@@ -3,6 +3,7 @@
 #include "unwind/inputs.h"
 
 #include "elf/debug_file.h"
+#include "elf/go_tables.h"
 
 enum part {
 	PART_CODE,
@@ -38,15 +39,13 @@ static void find_managed(struct sf_inputs *inputs)
 	inputs->managed_size = header.sh_size;
 }
 
-/* Go's linker writes .debug_frame from the same tables. A program that moves has them where they can be relocated. */
+/* Go's linker writes .debug_frame from the same tables. */
 static void find_go(struct sf_inputs *inputs, bool has_frames)
 {
-	struct sf_section go;
+	struct sf_section mark;
 
-	inputs->has_go = sf_elf_section(&inputs->elf, ".go.buildinfo", &go);
-	if (!inputs->has_go || has_frames ||
-	    !(sf_elf_section(&inputs->elf, ".gopclntab", &inputs->go_tables) ||
-	      sf_elf_section(&inputs->elf, ".data.rel.ro.gopclntab", &inputs->go_tables)))
+	inputs->has_go = sf_elf_section(&inputs->elf, ".go.buildinfo", &mark);
+	if (has_frames || !sf_go_section(&inputs->elf, &inputs->go_tables))
 		inputs->go_tables = (struct sf_section){ 0 };
 }
 

@@ -203,7 +203,7 @@ def test_goroutine_under_system_stack(stillframe, tmp_path):
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go")
 @pytest.mark.parametrize("mode", ["exe", "pie"])
 def test_stripped_go(stillframe, tmp_path, mode):
-    """Linked with -s it has no .debug_frame. Go's own tables say as much."""
+    """Linked with -s it has neither .debug_frame nor symbols. Go's own tables say as much."""
     (tmp_path / "main.go").write_text(GO)
     subprocess.run(["go", "build", "-buildmode", mode, "-ldflags", "-s -w", "-o", "main", "main.go"], cwd=tmp_path, check=True,
                    timeout=100, env={**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"})
@@ -212,6 +212,9 @@ def test_stripped_go(stillframe, tmp_path, mode):
     assert done.status == 0, done
     ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.end GROUP BY 1"))
     assert ends["root"] > 0.9 * sum(ends.values()), ends
+    names = {name for name, in recording.rows("SELECT name FROM functions")}
+    assert {"main.main", "main.alloc", "runtime.mallocgc"} <= names and not [name for name in names if name.endswith(" in main")], names
+    assert [stack for stack, _ in recording.stacks_of("main.clock") if stack[-1] == "runtime.goexit"], names
 
 
 CGO = """

@@ -34,6 +34,8 @@ FAULTS = [
     ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
      "test_code_x86_64"),
     # Names from perf maps.
+    ("elf/go_tables.c", " || !memchr(section->bytes + at, 0, section->size - at))", ")", "test_go_tables"),
+    ("elf/go_tables.c", "{ 0xfffffff0, 3, 6, 7, 2, 4, 4, 16 }", "{ 0xfffffff0, 3, 6, 7, 2, 4, 8, 16 }", "test_go_tables"),
     ("symbols/code_segment.c", "code[-1] == INT3 && code[-2] == INT3", "code[-1] == INT3", "test_address_names"),
     ("symbols/code_segment.c", "sf_code_ends_before(code, at, address) ? 0 : at", "at", "test_address_names"),
     ("symbols/perf_map.c", "wanted[i].name = name;", "wanted[i].name = wanted[i].name.at ? wanted[i].name : name;", "test_perf_map"),

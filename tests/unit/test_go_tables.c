@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unwind rows from the tables of Go's runtime, in each of their forms; and tables that are damaged. */
+/* Unwind rows and names from the tables of Go's runtime, in each of their forms; and tables that are damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "elf/go_tables.h"
 #include "elf_builder.h"
 #include "frozen/arch.h"
 #include "unwind/unwind.h"
@@ -15,6 +16,7 @@
 #define TEXT 0x1000u
 #define SIZE 320
 #define LISTS 80
+#define NAMES 110
 #define FUNCTIONS 128
 #define N 3
 
@@ -24,11 +26,11 @@ static uint8_t tables[SIZE];
 /* By the first word: where the text's address is (0: nowhere), the number of the word with the lists' offset, and sizes. */
 static const struct form {
 	uint32_t magic;
-	unsigned text, lists, size, list_at;
+	unsigned text, names, lists, size, name_at, list_at;
 } forms[] = {
-	{ 0xfffffffa, 0, 5, 8, 20 },
-	{ 0xfffffff0, 2, 6, 4, 16 },
-	{ 0xfffffff1, 2, 6, 4, 16 },
+	{ 0xfffffffa, 0, 2, 5, 8, 8, 20 },
+	{ 0xfffffff0, 2, 3, 6, 4, 4, 16 },
+	{ 0xfffffff1, 2, 3, 6, 4, 4, 16 },
 };
 
 static void put(size_t at, uint64_t value, size_t size)
@@ -42,6 +44,7 @@ static void put_function(const struct form *form, unsigned i, uint64_t start, ui
 
 	put(at, start + (form->text ? 0 : TEXT), form->size);
 	put(at + form->size, described, form->size);
+	put(FUNCTIONS + described + form->name_at, 1 + 4 * i, 4);
 	put(FUNCTIONS + described + form->list_at, distances, 4);
 	put(FUNCTIONS + described + form->list_at + 8, lines, 4);
 }
@@ -63,6 +66,8 @@ static void make(const struct form *form)
 	put(7, 8, 1);
 	put(8, N, 8);
 	put(8 + 8 * form->text, form->text ? TEXT : N, 8);
+	put(8 + 8 * form->names, NAMES, 8);
+	memcpy(tables + NAMES, "\0m.a\0m.b\0m.c", 13);
 	put(8 + 8 * form->lists, LISTS, 8);
 	put(16 + 8 * form->lists, FUNCTIONS, 8);
 	memcpy(tables + LISTS, lists, sizeof(lists));
@@ -126,6 +131,36 @@ static void each_form(void **state)
 				fail_msg("form %zu, offset %zu: %d", i, (size_t)places[j].offset, cfa_at(&table, places[j].offset));
 		}
 		sf_unwind_close(block, table.header->size);
+	}
+}
+
+static bool open_go(struct sf_go_tables *ret)
+{
+	return sf_go_tables_open(&(struct sf_section){ .bytes = tables, .size = SIZE }, ret);
+}
+
+static void names(void **state)
+{
+	struct sf_go_tables go;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		make(&forms[i]);
+		assert_true(open_go(&go));
+		assert_int_equal(go.n, N);
+		assert_string_equal(sf_go_name(&go, 0), "m.a");
+		assert_string_equal(sf_go_name(&go, 2), "m.c");
+		assert_int_equal(sf_go_entry(&go, 1), TEXT + 32);
+		put(8 + 8 * forms[i].names, NAMES - 1, 8); /* where the first name is empty */
+		assert_true(open_go(&go));
+		assert_null(sf_go_name(&go, 0));
+		put(8 + 8 * forms[i].names, SIZE, 8);
+		assert_true(open_go(&go));
+		assert_null(sf_go_name(&go, 0));
+		put(8 + 8 * forms[i].names, SIZE - 2, 8); /* no zero behind it */
+		put(SIZE - 1, 'x', 1);
+		assert_true(open_go(&go));
+		assert_null(sf_go_name(&go, 0));
 	}
 }
 
@@ -197,9 +232,13 @@ static void damaged_tables(void **state)
 		has_rows(size, true, EM_X86_64);
 	}
 	for (size_t at = 8; at < SIZE; at++) {
+		struct sf_go_tables go;
+
 		make(&forms[at % 3]);
 		put(at, 0xff, 1);
 		has_rows(SIZE, true, EM_X86_64);
+		for (uint64_t i = 0; open_go(&go) && i < go.n; i++)
+			sf_go_name(&go, i);
 	}
 }
 
@@ -207,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_form),
+		cmocka_unit_test(names),
 		cmocka_unit_test(each_function_starts_a_row),
 		cmocka_unit_test(what_are_no_such_tables),
 		cmocka_unit_test(damaged_tables),
