@@ -149,7 +149,7 @@ def test_descendants_only_if_wanted(stillframe, tmp_path):
     all_of_them.assert_accounts()
 
 
-def test_children_of_a_program_with_an_allocator_that_forks_lock(stillframe, tmp_path):
+def test_an_allocator_with_a_lock_that_forks_take(stillframe, tmp_path):
     """In a child the agent allocates only when the allocator's lock is free again."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--children", "--", os.path.join(PROGRAMS, "in_own_malloc"))
     assert done.status == 0 and done.out.split() == ["fork", "ends", "daemon", "ends", "forkpty", "ends"], done
