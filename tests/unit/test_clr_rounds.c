@@ -277,10 +277,12 @@ static void test_rounds(void **state)
 
 static _Atomic bool stop_burning;
 
+/* And until the thread has samples: the rounds may be over before it is found. */
 static void *burn_on(void *arg)
 {
 	while (!atomic_load(&stop_burning))
 		burn(1000000);
+	burn_until_heard(20000000);
 	return arg;
 }
 
