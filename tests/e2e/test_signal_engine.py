@@ -166,6 +166,7 @@ def test_programs_of_another_libc_run(stillframe, tmp_path):
     done = stillframe("record", "-e", "signal", "-o", tmp_path / "a.sfr", "--", program)
     assert done.status == 1 and done.out == "" and "musl" in done.err and "--engine ptrace" in done.err, done
     for started in (["sh", "-c", "%s; %s 0.2 > /dev/null" % (program, BUSY)],
+                    ["sh", "-c", "%s 0.2 > /dev/null; PATH=%s:$PATH exec env small" % (BUSY, tmp_path)],
                     [sys.executable, "-c", "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:2], os.environ), 0); sum(range(10**7))", program]):
         done, recording = stillframe.record(tmp_path / "b.sfr", "-e", "signal", "--children", "--", *started)
         assert done.status == 0 and done.out == "it runs\n", done

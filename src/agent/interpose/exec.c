@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/interpose/environment.h"
@@ -33,12 +32,12 @@ static bool before(void)
 	return hooks && hooks->before_exec();
 }
 
-/* `file` without a slash is looked for by libc: which program it is is not known. NULL: it is open already. */
+/* `file` is NULL where it is open already. */
 static const char *useless_variable(const char *file, bool in_child)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 
-	return hooks ? hooks->useless_variable(file && strchr(file, '/') ? file : NULL, in_child) : NULL;
+	return hooks ? hooks->useless_variable(file, in_child) : NULL;
 }
 
 /* After a failed exec; keeps its errno. */
