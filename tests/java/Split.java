@@ -2,7 +2,7 @@
 // Three small methods that loops call, at 50, 30 and 20 % of a thread's CPU time. It obeys its arguments, then the lines of
 // its standard input: a number: calls them for so many milliseconds of CPU time, and prints that of each, by the clock of
 // the thread; "uneven": from now on the lengths of the turns are random, so that they are in step with no clock; "flag": prints
-// DebugNonSafepoints, which -XX:+UnlockDiagnosticVMOptions shows.
+// DebugNonSafepoints, which -XX:+UnlockDiagnosticVMOptions shows; "set": waits until it is set, ten seconds at most.
 import com.sun.management.HotSpotDiagnosticMXBean;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -46,10 +46,20 @@ public class Split {
         System.out.println(used[0] + " " + used[1] + " " + used[2]);
     }
 
-    static void obey(String word) {
+    static String flag() {
+        return ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).getVMOption("DebugNonSafepoints").getValue();
+    }
+
+    static void awaitFlag() throws InterruptedException {
+        for (int i = 0; i < 1000 && !flag().equals("true"); i++)
+            Thread.sleep(10);
+    }
+
+    static void obey(String word) throws InterruptedException {
         if (word.equals("flag"))
-            System.out.println(ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
-                               .getVMOption("DebugNonSafepoints").getValue());
+            System.out.println(flag());
+        else if (word.equals("set"))
+            awaitFlag();
         else if (word.equals("uneven"))
             isUneven = true;
         else
