@@ -185,11 +185,11 @@ static bool before_exec(void)
 
 /*
  * Where the options name one process, the agent does nothing in its children, nor in what these execute. Programs of another
- * libc do not run with the agent.
+ * libc do not run with the agent. In a process without the variable nothing is looked at.
  */
 static const char *useless_variable(const char *program, bool child)
 {
-	if (not_meant || (program && sf_program_has_musl(program)))
+	if (not_meant || (program && sf_variable() && sf_program_has_musl(program)))
 		return sf_variable();
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
 		return NULL;

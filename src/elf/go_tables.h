@@ -34,7 +34,11 @@ uint64_t sf_go_entry(const struct sf_go_tables *tables, uint64_t i);
 /* NULL: it has none. */
 const char *sf_go_name(const struct sf_go_tables *tables, uint64_t i);
 
-/* Where the numbers of function i's lists stand, one of four bytes each: of what sp has moved by, and LINES behind it of lines. */
+/*
+ * Where the offset of function i's list of distances between sp and its place at the entry stands, in four bytes. SF_GO_LINES bytes
+ * behind it stands that of the list of lines.
+ */
+#define SF_GO_LINES 8
 uint64_t sf_go_lists(const struct sf_go_tables *tables, uint64_t i);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * Walks read the same addresses again and again: the code of a virtual machine, and its descriptions of methods. The cached
  * lines serve a still if all of them were read after that still was taken. They are then as good as lines that are read
- * now, and closer to the moment of the still. So a walk never combines a still with older memory, and stills that wait to
- * be walked share the lines that are read for the first of them.
+ * now, and closer to the moment of the still. So a walk of a process that lives never combines a still with older memory, and
+ * stills that wait to be walked share the lines that are read for the first of them.
  *
  * A process may have ended before the last stills of it are walked: at its end by itself, or when it is killed. Nothing can
  * be read of it then. Lines that were read at most 0.3 s before such a still serve it. Code and its descriptions are mostly
@@ -26,7 +26,7 @@ struct sf_memory *sf_memory_create(void); /* NULL: no memory */
 void sf_memory_destroy(struct sf_memory *memory); /* takes NULL */
 
 /*
- * Later reads return memory of this process that is no older than since_ns. They go through its thread
+ * Later reads return memory of this process that is no older than since_ns, if it lives. They go through its thread
  * `tid`, as the process's own id cannot be used once its first thread has ended. If the thread has ended,
  * they go through the process.
  */

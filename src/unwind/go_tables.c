@@ -8,7 +8,6 @@
 #include "unwind/inputs.h"
 
 #define WORD 8
-#define LINES 8 /* bytes from the number of the list of distances to that of the lines */
 
 struct tables {
 	struct sf_go_tables go;
@@ -101,7 +100,7 @@ static bool add_list(struct list *list, const struct sf_arch *arch, struct sf_ro
 static bool add_function(struct tables *tables, const struct sf_arch *arch, struct sf_rows *rows, uint64_t i)
 {
 	const uint64_t start = sf_go_entry(&tables->go, i), lists = sf_go_lists(&tables->go, i);
-	const uint64_t distances = sf_go_number(&tables->go, lists, 4), lines = sf_go_number(&tables->go, lists + LINES, 4);
+	const uint64_t distances = sf_go_number(&tables->go, lists, 4), lines = sf_go_number(&tables->go, lists + SF_GO_LINES, 4);
 	const uint64_t end = code_end(tables, lines, start, sf_go_entry(&tables->go, i + 1));
 	struct list list = begin_list(tables, distances, start);
 	bool fits;

@@ -102,7 +102,10 @@ static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64
 		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->batch.passed);
 }
 
-/* Those of its elapsed time: it may have waited for a CPU for most of it. None of a short rest of a thread that was never looked at. */
+/*
+ * The ticks of the elapsed time of a rest: the thread may have waited for a CPU for most of it. A short rest of a thread that was never
+ * looked at has none.
+ */
 static uint32_t ticks_of_rest(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_weight *rest)
 {
 	const uint64_t ns = rest->wall_ns > rest->cpu_ns ? rest->wall_ns : rest->cpu_ns;
