@@ -67,26 +67,33 @@ def test_larger_hole_in_the_stack(stillframe, tmp_path):
     assert whole > 20 and whole > 0.5 * sum(ticks for _, ticks in samples), samples
 
 
-ASSEMBLY = {
-    # Functions that are left by their instructions, where no 0 in a register is taken for the end.
-    "no_rules": ("leaf", "middle", "framed", "outer", "main"),
-    # Long functions, those that keep their old stack pointer on the stack that they align, and code behind an unknown jump.
-    "hard_exits": ("leaf", "far", "stored", "pushed", "block", "main"),
-}
+by_both_engines = pytest.mark.parametrize("engine", ["ptrace", "signal"])
+in_assembly = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program is in x86-64's assembly")
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="these programs are in x86-64's assembly")
-@pytest.mark.parametrize("engine", ["ptrace", "signal"])
-@pytest.mark.parametrize("program", ASSEMBLY)
-def test_code_without_rules(stillframe, tmp_path, target, engine, program):
-    """It has no frame pointers either. The whole stack is there."""
+def assert_whole(stillframe, tmp_path, target, engine, program, chain):
+    """Of code without unwind rules and frame pointers."""
     how = ["-d", 0.5, "-p", target(program).pid] if engine == "ptrace" else ["--", os.path.join(PROGRAMS, program), 1]
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "499", "--clock", "cpu", *often(engine), *how)
     assert done.status == (0 if engine == "ptrace" else 128 + signal.SIGALRM), done
-    chain, stacks = ASSEMBLY[program], recording.stacks_of("leaf")
+    stacks = recording.stacks_of("leaf")
     assert sum(ticks for _, ticks in stacks) > 20, stacks
     assert {tuple(names[:len(chain)]) for names, _ in stacks} == {chain}, stacks
     assert {names[-1] for names, _ in stacks} == {"_start"}, stacks
+
+
+@in_assembly
+@by_both_engines
+def test_no_rules(stillframe, tmp_path, target, engine):
+    """Functions are left by their instructions, and no 0 in a register is taken for the end."""
+    assert_whole(stillframe, tmp_path, target, engine, "no_rules", ("leaf", "middle", "framed", "outer", "main"))
+
+
+@in_assembly
+@by_both_engines
+def test_exits_that_are_hard_to_find(stillframe, tmp_path, target, engine):
+    """Long functions, those that keep their old stack pointer on the stack that they align, and code behind an unknown jump."""
+    assert_whole(stillframe, tmp_path, target, engine, "hard_exits", ("leaf", "far", "stored", "pushed", "block", "main"))
 
 
 def names_of_views(stillframe, path, expected):
