@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The perf engine: running threads by perf events, sleeping ones where they sleep, and accounts that add up."""
 import errno
+import itertools
 import os
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -332,15 +334,26 @@ def test_naps_of_an_ordinary_user(everybodys):
     assert 0.25 * told["nappers"] <= seen <= (1 + chance) * told["nappers"] and chance < 0.3, (seen, told, chance, done)
 
 
+def stays(recording, functions):
+    """[(function, seconds)]: the samples in their order, those one after the other with the same function of these on their stacks as one stay."""
+    of_stack = dict(recording.rows("SELECT f.stack, n.name FROM stack_frames f JOIN frame_names n ON n.frame = f.frame WHERE n.name IN (?, ?)", *functions))
+    samples = [(of_stack[stack], ns / 1e9) for stack, ns in recording.rows("SELECT stack, cpu_ns FROM samples ORDER BY time_ns") if stack in of_stack]
+    return [(function, sum(seconds for _, seconds in stay)) for function, stay in itertools.groupby(samples, key=lambda sample: sample[0])]
+
+
 def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
     """Its work repeats after a millisecond of its CPU time, which is the period that is asked for."""
     output = tmp_path / "r.sfr"
     stillframe.record_until(output, 800, "-e", "perf", "-F", "1000", "--clock", "cpu", "--max-cost", "50", "-p", target("periodic").pid)
-    recording = Recording(output)
-    shares, worth = recording.total_shares(), recording.worth()
-    # In step a half has all of it or nothing. Where other programs have the CPUs, some samples stand for much, as if there
-    # were fewer: with 50 the bound is 0.28.
-    assert worth > 50 and all(abs(shares[half] - 0.5) < 0.03 + 3.5 * (0.25 / worth) ** 0.5 for half in ("first_half", "second_half")), (shares, worth)
+    halves = stays(Recording(output), ("first_half", "second_half"))
+    # A period that differs by 1/64 to 1/32 stays in a half for up to 32 samples, then in the other one. In step it stays in one. How long it stays is
+    # even as long as the program has its CPU, and a matter of chance where it often loses or changes it: the stays say how sure their sum is.
+    seconds = sum(stay for _, stay in halves)
+    rounds = [first - second for (_, first), (_, second) in zip(halves[::2], halves[1::2])]
+    assert len(rounds) >= 800 / 64 / 2, halves
+    chance = 3.5 * statistics.pstdev(rounds) * len(rounds) ** 0.5 / seconds
+    first = sum(stay for function, stay in halves if function == "first_half")
+    assert chance < 0.9 and abs(2 * first / seconds - 1) < 0.06 + chance, (first, seconds, chance, halves)
 
 
 # For lives of 20 µs, most of which is the kernel's work, samples and the kernel's count differ by some percent (docs/engines.md).
