@@ -189,7 +189,7 @@ static bool before_exec(void)
  */
 static const char *useless_variable(const char *program, bool child)
 {
-	if (not_meant || (program && sf_variable() && sf_program_has_musl(program)))
+	if (not_meant || (sf_variable() && sf_program_has_musl(program)))
 		return sf_variable();
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
 		return NULL;

@@ -165,7 +165,13 @@ def test_programs_of_another_libc_run(stillframe, tmp_path):
     subprocess.run([compiler, "-o", program, source], check=True)
     done = stillframe("record", "-e", "signal", "-o", tmp_path / "a.sfr", "--", program)
     assert done.status == 1 and done.out == "" and "musl" in done.err and "--engine ptrace" in done.err, done
+    script = tmp_path / "script"
+    script.write_text("#! %s -x\n" % program)
+    script.chmod(0o755)
+    by_fd = "import os, sys; sum(range(10**7)); os.execve(os.open(sys.argv[1], os.O_PATH), sys.argv[1:], os.environ)"   # fexecve
     for started in (["sh", "-c", "%s; %s 0.2 > /dev/null" % (program, BUSY)],
+                    ["sh", "-c", "%s; %s 0.2 > /dev/null" % (script, BUSY)],
+                    [sys.executable, "-c", by_fd, program],
                     ["sh", "-c", "%s 0.2 > /dev/null; PATH=%s:$PATH exec env small" % (BUSY, tmp_path)],
                     [sys.executable, "-c", "import os, sys; os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:2], os.environ), 0); sum(range(10**7))", program]):
         done, recording = stillframe.record(tmp_path / "b.sfr", "-e", "signal", "--children", "--", *started)

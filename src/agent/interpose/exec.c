@@ -17,6 +17,7 @@
 
 #include "agent/interpose/environment.h"
 #include "agent/interpose/interpose.h"
+#include "agent/libc/own_proc.h"
 #include "frozen/raw.h"
 
 typedef int execve_fn(const char *, char *const *, char *const *);
@@ -32,7 +33,6 @@ static bool before(void)
 	return hooks && hooks->before_exec();
 }
 
-/* `file` is NULL where it is open already. */
 static const char *useless_variable(const char *file, bool in_child)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
@@ -92,13 +92,15 @@ SF_INTERPOSED int execvp(const char *file, char *const argv[])
 SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	fexecve_fn *next = (fexecve_fn *)sf_interpose_find(SF_NEXT_fexecve);
+	char path[SF_OWN_FD_PATH];
 	bool prepared;
 
 	if (!next) {
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(NULL, false));
+	sf_own_fd_path(fd, path);
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false));
 	prepared = before();
 	return after(prepared, next(fd, argv, envp));
 }

@@ -57,7 +57,7 @@ struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
 	bool (*before_exec)(void);                                     /* true: after_exec is due if the exec fails */
 	void (*after_exec)(void);
-	/* STILLFRAME=..., if the program (NULL: not known which) is not sampled when this process, or a child, executes it; or NULL. */
+	/* STILLFRAME=..., if the program is not sampled when this process, or a child, executes it; or NULL. */
 	const char *(*useless_variable)(const char *program, bool child);
 	bool (*is_sent)(const siginfo_t *info);                        /* this signal is one of the agent's own */
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */

@@ -117,6 +117,11 @@ static char *put_number(char *at, uint32_t value)
 	return at;
 }
 
+void sf_own_fd_path(int fd, char ret[SF_OWN_FD_PATH])
+{
+	put_number(put_text(ret, "/proc/self/fd/"), (uint32_t)fd);
+}
+
 bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size)
 {
 	char path[64], *at = put_text(path, FOLDER);

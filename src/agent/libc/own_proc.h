@@ -3,7 +3,7 @@
  * Reads facts about the threads of this process from /proc, for the sampler. It uses raw system calls
  * and neither malloc nor stdio, because a held thread may own any lock. Each file is opened and closed at
  * once, for two reasons: an open one costs the program a descriptor, and it could close or replace
- * it.
+ * it. All is signal-safe.
  */
 #ifndef SF_AGENT_LIBC_OWN_PROC_H
 #define SF_AGENT_LIBC_OWN_PROC_H
@@ -31,6 +31,10 @@ bool sf_own_has_none(unsigned n_own);
  * is gone.
  */
 bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size);
+
+/* A name that leads to the file of a descriptor, whatever that one is open for. */
+#define SF_OWN_FD_PATH 32
+void sf_own_fd_path(int fd, char ret[SF_OWN_FD_PATH]);
 
 /* The thread's name by the system, "" when it is gone. */
 void sf_own_name(int32_t tid, char *ret, size_t size);
