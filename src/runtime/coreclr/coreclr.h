@@ -6,7 +6,7 @@
 #ifndef SF_RUNTIME_CORECLR_CORECLR_H
 #define SF_RUNTIME_CORECLR_CORECLR_H
 
-#include "runtime/coreclr/ranges.h"
+#include "runtime/coreclr/range_map.h"
 #include "runtime/runtime.h"
 
 struct sf_clr;

@@ -3,7 +3,7 @@
  * Reads CoreCLR's range map: a radix tree of five levels, whose leaves are lists of fragments, each of which names a
  * range section (src/coreclr/vm/codeman.h in dotnet/runtime: RangeSectionMap).
  */
-#include "runtime/coreclr/ranges.h"
+#include "runtime/coreclr/range_map.h"
 
 #include <string.h>
 

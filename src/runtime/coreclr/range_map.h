@@ -3,8 +3,8 @@
  * The ranges of code in a process, copied from CoreCLR's range map into an object for the walker. Ordinary code, one thread at
  * a time.
  */
-#ifndef SF_RUNTIME_CORECLR_RANGES_H
-#define SF_RUNTIME_CORECLR_RANGES_H
+#ifndef SF_RUNTIME_CORECLR_RANGE_MAP_H
+#define SF_RUNTIME_CORECLR_RANGE_MAP_H
 
 #include "base/vec.h"
 #include "runtime/coreclr/description.h"
