@@ -76,6 +76,12 @@ struct sf_sink {
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
 
 	/*
+	 * A process that came into sight begins here, in the order of what is told: where its code could not be read it has
+	 * the code that its parent has now. NULL in the place of the function: the sink does not use this.
+	 */
+	bool (*process_forked)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
+
+	/*
 	 * A process has ended: what is kept of its code may be given back. It may not have come into sight. NULL in the
 	 * place of the function: the sink keeps it.
 	 */

@@ -72,6 +72,13 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 				    recorder->flushed_ns, err);
 }
 
+static bool on_process_forked(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+
+	return sf_walker_fork(&recorder->walker, pid, parent, err);
+}
+
 static bool on_process_end(void *arg, int32_t pid, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
@@ -265,6 +272,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 	return (struct sf_sink){
 		.arg = recorder,
 		.process = on_process,
+		.process_forked = on_process_forked,
 		.process_end = on_process_end,
 		.mapping = on_mapping,
 		.process_name = on_process_name,

@@ -140,10 +140,10 @@ bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struc
 
 	if (!walked)
 		return sf_fail_memory(err);
-	if (!known)
+	if (!known || sf_process_map_is_read(&walked->process))
 		return true;
 	from = &known->process;
-	if (!from->map)
+	if (!from->map || from->is_outdated)
 		sf_process_refresh_stale(from, walker->images);
 	return sf_process_fork(&walked->process, from) || sf_fail_memory(err);
 }

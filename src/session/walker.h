@@ -50,7 +50,10 @@ void sf_walker_end(struct sf_walker *walker, int32_t pid);
 /* Code that a process has mapped: used if it has ended before its maps were read. */
 bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
 
-/* A process that was forked and has ended since: it had its parent's code. False: no memory. */
+/*
+ * A process that was forked. Where it has ended before its code could be read, it has the code that its parent has now.
+ * False: no memory.
+ */
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err);
 
 /* Whether code of the process is known. Not so if its mappings could not be read, or if it has ended. */

@@ -301,6 +301,11 @@ bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping 
 	return false;
 }
 
+bool sf_process_map_is_read(const struct sf_process *process)
+{
+	return process->map && process->map->n_regions && !process->map_is_recorded;
+}
+
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent)
 {
 	const size_t size = parent->map ? sizeof(*parent->map) + parent->map->n_regions * sizeof(parent->map->regions[0]) : 0;
@@ -362,7 +367,7 @@ static bool is_replaced(const struct sf_process *process)
 {
 	char byte;
 
-	return process->map && process->map->n_regions && !process->map_is_recorded &&
+	return sf_process_map_is_read(process) &&
 	       !sf_process_read(sf_process_live_id(process->pid), &byte, process->map->regions[0].start, 1);
 }
 

@@ -59,6 +59,9 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
  */
 bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping);
 
+/* Whether the map was read from the system, and has code. */
+bool sf_process_map_is_read(const struct sf_process *process);
+
 /* A process that has just been forked has its parent's map, where its own cannot be read any more. False: no memory. */
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);
 

@@ -154,6 +154,20 @@ def test_short_processes(stillframe, tmp_path):
     assert in_ls > 0.35 * seen, (in_ls, seen, recording.total_shares())
 
 
+def test_forks_of_short_programs(stillframe, tmp_path):
+    """Programs that fork themselves, each child another one, and all have ended before anybody looks: their code is that of the
+    program that forked, not of the shell that started it, and so is their name."""
+    need_kernel_samples(stillframe)
+    script = "i=0; while [ $i -lt 60 ]; do bash -c 'x=$(y=$(z=$(echo $(:); :); :); :); :'; i=$((i+1)); done"
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--children", "--", "sh", "-c", script, timeout=120)
+    assert done.status == 0, done
+    names = dict(recording.rows("SELECT name, count(*) FROM processes GROUP BY name"))
+    assert names.get("bash", 0) >= 200 and "" not in names, names
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY 1"))
+    assert ends["root"] >= 100, ends
+    assert ends.get("no-code", 0) + ends.get("empty", 0) <= 0.03 * sum(ends.values()), ends
+
+
 def test_short_threads(stillframe, tmp_path):
     """Threads of a millisecond each, which no look at /proc would find in time."""
     need_kernel_samples(stillframe)

@@ -21,7 +21,7 @@
 static const struct sf_runtime runtime;
 
 static struct sf_walker walker;
-static unsigned n_walks, n_walks_known, walks_before_count, n_counts;
+static unsigned n_refreshes, n_walks, n_walks_known, walks_before_count, n_counts;
 static uint64_t switches_now;
 
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace);
@@ -48,8 +48,10 @@ enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
 bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
 {
 	(void)images;
+	n_refreshes++;
+	process->is_outdated = false;
 	if (!process->map)
-		process->map = calloc(1, sizeof(*process->map));
+		process->map = calloc(1, sizeof(*process->map) + sizeof(process->map->regions[0]));
 	return false;
 }
 
@@ -90,7 +92,7 @@ static int make(void **state)
 	struct sf_error err = { 0 };
 
 	(void)state;
-	n_walks = n_walks_known = walks_before_count = n_counts = 0;
+	n_refreshes = n_walks = n_walks_known = walks_before_count = n_counts = 0;
 	is_over = false;
 	return sf_walker_init(&walker, 16, &err) ? 0 : -1;
 }
@@ -240,11 +242,52 @@ static void ended_processes_are_given_back(void **state)
 	assert_int_equal(walker.processes.items[0].process.recorded.n, 0);
 }
 
+/* A process whose map was read, with one region. */
+static struct sf_process *known_process(int32_t pid, uint64_t start)
+{
+	struct sf_process *process;
+
+	assert_true(sf_walker_begin(&walker, pid, NULL));
+	process = &walker.processes.items[walker.processes.n - 1].process;
+	assert_false(sf_process_refresh_stale(process, NULL));
+	process->map->n_regions = 1;
+	process->map->regions[0].start = start;
+	return process;
+}
+
+/* What the parent has mapped since its map was made, as by an exec, is in the child's map. */
+static void a_child_has_the_code_that_its_parent_has_now(void **state)
+{
+	const struct sf_mapping mapping = { .start = 0x1000, .end = 0x2000, .executable = true, .path = "/nowhere" };
+
+	(void)state;
+	known_process(10, 0x8000);
+	assert_true(sf_walker_fork(&walker, 11, 10, NULL));
+	assert_int_equal(n_refreshes, 1);
+	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x8000);
+	assert_true(sf_walker_add_mapping(&walker, 10, &mapping, NULL));
+	walker.processes.items[0].process.map->regions[0].start = 0x9000;
+	assert_true(sf_walker_fork(&walker, 11, 10, NULL)); /* again: the copy of before was made too early */
+	assert_int_equal(n_refreshes, 2);
+	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x9000);
+}
+
+/* A map that was read from the system is right, and has what no record tells. */
+static void a_child_whose_map_was_read_keeps_it(void **state)
+{
+	(void)state;
+	known_process(10, 0x8000);
+	known_process(11, 0x5000);
+	assert_true(sf_walker_fork(&walker, 11, 10, NULL));
+	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x5000);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
 		T(kernel_frames_are_on_top),
+		T(a_child_has_the_code_that_its_parent_has_now), T(a_child_whose_map_was_read_keeps_it),
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),

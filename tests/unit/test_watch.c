@@ -241,6 +241,7 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 /* --- the relay --- */
 
 void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void __wrap_sf_relay_process_forked(struct sf_relay *relay, int32_t pid, int32_t parent);
 void __wrap_sf_relay_process_end(struct sf_relay *relay, int32_t pid);
 void __wrap_sf_relay_process_end(struct sf_relay *relay, int32_t pid)
 {
@@ -269,6 +270,12 @@ void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent
 {
 	(void)relay;
 	tell("process %d of %d\n", pid, parent);
+}
+
+void __wrap_sf_relay_process_forked(struct sf_relay *relay, int32_t pid, int32_t parent)
+{
+	(void)relay;
+	tell("forked %d of %d\n", pid, parent);
 }
 
 void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name)
@@ -1065,13 +1072,36 @@ static void an_ended_process_is_met(void **state)
 	sf_watch_add_process(&watch, 50, 40, "", now_ns);
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
-	expect("process 50 of 40\nprocess 50 of 40\nname 50 main\nprocess 50 of 40\nname 50 a-name-of-more-\n"); /* its parent's name at first */
+	expect("process 50 of 40\nname 50 main\nforked 50 of 40\nprocess 50 of 40\nname 50 a-name-of-more-\n"); /* its parent's name at first */
 	sf_watch_fork(&watch, 99);
 	sf_watch_exec(&watch, 99, "nobody");
 	expect("");
 	scan_after(100);
 	sf_watch_exec(&watch, 50, "late");
 	expect("");
+}
+
+/*
+ * All children of a batch of records are met before the first record is taken: only when each begins has its parent the
+ * name by its exec, whether the child had ended when it was met or not.
+ */
+static void a_child_begins_with_its_parents_name(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	sf_watch_add_process(&watch, 50, 40, "", now_ns);
+	sf_watch_add_process(&watch, 51, 50, "", now_ns);
+	expect("process 50 of 40\nprocess 51 of 50\n");
+	sf_watch_fork(&watch, 50);
+	sf_watch_exec(&watch, 50, "tool");
+	expect("name 50 main\nforked 50 of 40\nprocess 50 of 40\nname 50 tool\n");
+	sf_watch_fork(&watch, 51);
+	expect("name 51 tool\nforked 51 of 50\n");
+	watch.processes.items[2].program.started = 1;
+	sf_watch_exec(&watch, 50, "next");
+	sf_watch_fork(&watch, 51);
+	expect("process 50 of 40\nname 50 next\nname 51 next\nforked 51 of 50\n");
 }
 
 /* Where an engine has records of what a process did at last, they are read before it is ended. */
@@ -1390,6 +1420,7 @@ int main(void)
 		TEST(a_thread_is_met),
 		TEST(an_ended_thread_is_met),
 		TEST(an_ended_process_is_met),
+		TEST(a_child_begins_with_its_parents_name),
 		TEST(an_ended_process_is_kept_for_a_scan),
 		TEST(an_ended_thread_is_kept_for_a_scan),
 		TEST(children_come_by_records),

@@ -129,6 +129,11 @@ void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
 	send_event(relay, SF_RELAY_PROCESS, (struct sf_relay_event){ .pid = pid, .parent = parent });
 }
 
+void sf_relay_process_forked(struct sf_relay *relay, int32_t pid, int32_t parent)
+{
+	send_event(relay, SF_RELAY_PROCESS_FORKED, (struct sf_relay_event){ .pid = pid, .parent = parent });
+}
+
 void sf_relay_process_end(struct sf_relay *relay, int32_t pid)
 {
 	send_event(relay, SF_RELAY_PROCESS_END, (struct sf_relay_event){ .pid = pid });

@@ -32,6 +32,8 @@ bool sf_relay_failed(const struct sf_relay *relay);
 
 /* The holding thread's side. Threads belong to the relay once sf_relay_thread_end was called. */
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+/* The process, of which the relay was told, begins here. */
+void sf_relay_process_forked(struct sf_relay *relay, int32_t pid, int32_t parent);
 /* The process has ended, and no record of it follows. */
 void sf_relay_process_end(struct sf_relay *relay, int32_t pid);
 /* The name of a process of which /proc knows none any more; and code that a process has mapped. */

@@ -37,6 +37,7 @@ struct sf_relay {
 
 enum sf_relay_record {
 	SF_RELAY_PROCESS = 1,
+	SF_RELAY_PROCESS_FORKED,
 	SF_RELAY_PROCESS_NAME,
 	SF_RELAY_PROCESS_END,
 	SF_RELAY_MAPPING,

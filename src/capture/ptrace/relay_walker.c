@@ -31,6 +31,8 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct sf_rela
 	switch (type) {
 	case SF_RELAY_PROCESS:
 		return sink->process(sink->arg, event->pid, event->parent, err);
+	case SF_RELAY_PROCESS_FORKED:
+		return !sink->process_forked || sink->process_forked(sink->arg, event->pid, event->parent, err);
 	case SF_RELAY_PROCESS_NAME:
 		return !sink->process_name || sink->process_name(sink->arg, event->pid, event->parent, event->name, "", err);
 	case SF_RELAY_PROCESS_END:

@@ -151,7 +151,10 @@ struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32
  */
 void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 
-/* The process, which was added, begins now: where it has ended already its parent's code is its own. */
+/*
+ * The process, which was added, begins now: where it has ended already it has the name and the code that its parent has
+ * now. When it was added these may have been of an earlier program of the parent.
+ */
 void sf_watch_fork(struct sf_watch *watch, int32_t pid);
 
 /* The process has executed a program, which gives it this name. */

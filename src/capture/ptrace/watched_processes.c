@@ -302,15 +302,35 @@ void sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
 	}
 }
 
+/*
+ * A process has the name of its parent until an exec. The relay is told, also of one that lived when it was met: it may
+ * end before the walking thread asks the system, whose word counts.
+ */
+static void inherit_name(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	const struct sf_watched_process *parent = sf_watch_find_process(watch, process->parent);
+	const bool was_refused = process->is_refused;
+
+	if (parent && parent->name[0])
+		memcpy(process->name, parent->name, sizeof(process->name));
+	decide_by_name(watch, process);
+	if (process->is_refused)
+		return;
+	if (was_refused)
+		sf_relay_process(watch->relay, process->pid, process->parent);
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
+}
+
 void sf_watch_fork(struct sf_watch *watch, int32_t pid)
 {
-	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
 
-	if (!process || process->program.started || process->is_refused)
+	if (!process)
 		return;
-	sf_relay_process(watch->relay, pid, process->parent);
-	if (process->name[0])
-		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+	inherit_name(watch, process);
+	if (!process->is_refused)
+		sf_relay_process_forked(watch->relay, pid, process->parent);
 }
 
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
