@@ -16,6 +16,7 @@
 #define REPLACED_MIN_NS 1000000
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
+#define N_AT_ONCE 16               /* refreshes of a program's start: a loader maps libraries at every moment */
 #define MAX_RECORDED 8192          /* mappings of one process */
 #define VDSO "[vdso]"          /* which the kernel maps into each program (vdso(7)), at an address of its own */
 
@@ -33,7 +34,7 @@ struct collecting {
 void sf_process_init(struct sf_process *process, int32_t pid)
 {
 	*process = (struct sf_process){ .pid = pid, .arch = sf_process_arch(sf_process_live_id(pid)),
-					.since_ns = sf_now_ns() };
+					.since_ns = sf_now_ns(), .n_at_once = N_AT_ONCE };
 	if (!process->arch)
 		process->arch = sf_arch_host();
 }
@@ -349,6 +350,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	sf_vec_deinit(&collecting.regions);
 	process->refreshed_ns = sf_now_ns();
 	process->is_outdated = false;
+	process->n_at_once -= process->n_at_once > 0;
 	process->load_cost_ns = load_ns;
 	process->refresh_cost_ns = sf_raw_thread_cpu_ns() - start_ns - load_ns;
 	if (collecting.no_memory || (read && !map))
@@ -376,7 +378,9 @@ uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t 
 	const bool young = now_ns - process->since_ns < YOUNG_NS;
 	const uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) + process->load_cost_ns;
 
-	return young || pause_ns > REFRESH_MIN_NS ? pause_ns : REFRESH_MIN_NS;
+	if (young)
+		return process->n_at_once ? 0 : pause_ns;
+	return pause_ns > REFRESH_MIN_NS ? pause_ns : REFRESH_MIN_NS;
 }
 
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
@@ -388,6 +392,7 @@ bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *imag
 		if (age_ns < REPLACED_MIN_NS || !is_replaced(process))
 			return false;
 		process->since_ns = now_ns;
+		process->n_at_once = N_AT_ONCE;
 	}
 	return sf_process_refresh(process, images, NULL);
 }

@@ -27,6 +27,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
+	uint32_t n_at_once;           /* refreshes that no pause delays */
 	bool is_outdated;             /* an engine has recorded a mapping since `map` was read */
 	bool map_is_recorded;         /* `map` is made from these, or is a copy of the parent's, which they replace: */
 	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
@@ -67,8 +68,9 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 
 /*
  * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a
- * twentieth of the time then. In a process's first second, when the loader maps its libraries, it takes less than a
- * third. While images are loaded, it takes half, as each image is loaded once.
+ * twentieth of the time then. In a program's first second, when the loader maps its libraries, the first refreshes are made
+ * at once, and later ones take less than a third of the time. While images are loaded, they take half, as each image is
+ * loaded once.
  */
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
 

@@ -36,6 +36,8 @@ FAULTS = [
     # Names from perf maps.
     ("elf/go_tables.c", " || !memchr(section->bytes + at, 0, section->size - at))", ")", "test_go_tables"),
     ("elf/go_tables.c", "{ 0xfffffff0, 3, 6, 7, 2, 4, 4, 16 }", "{ 0xfffffff0, 3, 6, 7, 2, 4, 8, 16 }", "test_go_tables"),
+    ("target/process.c", "process->n_at_once -= process->n_at_once > 0;\n", "", "test_recorded_maps"),
+    ("target/process.c", "return process->n_at_once ? 0 : pause_ns;", "return pause_ns;", "test_recorded_maps"),
     ("symbols/code_segment.c", "code[-1] == INT3 && code[-2] == INT3", "code[-1] == INT3", "test_address_names"),
     ("symbols/code_segment.c", "sf_code_ends_before(code, at, address) ? 0 : at", "at", "test_address_names"),
     ("symbols/perf_map.c", "wanted[i].name = name;", "wanted[i].name = wanted[i].name.at ? wanted[i].name : name;", "test_perf_map"),

@@ -272,6 +272,30 @@ static void test_an_empty_map_is_renewed_at_once(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static bool renew_at_great_cost(struct sf_process *own)
+{
+	own->refresh_cost_ns = UINT64_C(1000000000);
+	return sf_process_refresh_stale(own, images);
+}
+
+/* When a program starts, its map is read again at once, whatever that costs: but not at every unknown address for ever. */
+static void test_the_map_of_a_new_program_is_renewed_at_once(void **state)
+{
+	struct sf_process own;
+	size_t n = 0;
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	while (renew_at_great_cost(&own) && n < 100)
+		n++;
+	assert_in_range(n, 10, 20);
+	own.n_at_once = 1;
+	own.since_ns -= UINT64_C(2000000000); /* it is no longer new */
+	assert_false(renew_at_great_cost(&own));
+	sf_process_deinit(&own);
+}
+
 /* A recorded mapping proves that a map lacks something. Without one a map that has just been read is not read again. */
 static void test_a_map_is_renewed_for_what_was_recorded(void **state)
 {
@@ -280,8 +304,8 @@ static void test_a_map_is_renewed_for_what_was_recorded(void **state)
 	(void)state;
 	sf_process_init(&own, getpid());
 	assert_true(sf_process_refresh(&own, images, NULL));
-	own.refresh_cost_ns = UINT64_C(1000000000);
-	assert_false(sf_process_refresh_stale(&own, images));
+	own.n_at_once = 0;
+	assert_false(renew_at_great_cost(&own));
 	add_code(&own, 0x10000000, 0x10001000, "/somewhere/lib.so");
 	assert_true(sf_process_refresh_stale(&own, images));
 	own.refresh_cost_ns = UINT64_C(1000000000);
@@ -311,6 +335,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_empty_map_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_map_of_a_new_program_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_is_renewed_for_what_was_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
