@@ -343,6 +343,35 @@ static void what_was_popped_is_in_its_register(void **state)
 	}
 }
 
+/*
+ * The same where the function goes on behind these instructions: they are before the row, which begins where they have
+ * moved the CFA.
+ */
+static void what_was_popped_stays_in_its_register(void **state)
+{
+	static const uint8_t pop_and_add[] = { 0x5d, 0x48, 0x01, 0xc8 }, other_pop_and_add[] = { 0x5b, 0x48, 0x01, 0xc8 };
+	struct sf_rules framed = simple_rules(RBP, 16, -8), popped = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	framed.saved[1] = popped.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	table_row(&app, 0x600, &framed);
+	table_row(&app, 0x611, &popped);
+	table_row(&app, 0x700, &framed);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x614;
+	recorded_reg(&r, RSP, STACK);
+	recorded_reg(&r, RBP, STACK + 0x200);
+	recorded_put(&r, STACK, APP + 0x710);
+	recorded_put(&r, STACK + 0x208, APP + 0x310);
+	recorded_bytes(&r, APP + 0x610, pop_and_add, sizeof(pop_and_add));
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x614, STACK, LEAF },
+		      { APP + 0x710, STACK + 8, ROWS },
+		      { APP + 0x310, STACK + 0x210, ROWS });
+	recorded_bytes(&r, APP + 0x610, other_pop_and_add, sizeof(other_pop_and_add));
+	assert_int_equal(recorded_walk(&r), SF_END_REGISTER);
+}
+
 /* An expression may be the last bytes of the table's, and not one byte longer. */
 static void an_expression_ends_with_its_table(void **state)
 {
@@ -1524,6 +1553,7 @@ int main(void)
 		TEST(rules_of_a_row_do_not_see_each_other),
 		TEST(lost_registers_are_unknown),
 		TEST(what_was_popped_is_in_its_register),
+		TEST(what_was_popped_stays_in_its_register),
 		TEST(an_expression_ends_with_its_table),
 		TEST(expressions_start_with_the_cfa),
 		TEST(expressions_know_the_pc),

@@ -162,18 +162,32 @@ static enum sf_step find_return(const struct frame *frame, const struct sf_rules
 	return *ret == 0 ? SF_STEP_ROOT : SF_STEP_TAKEN;
 }
 
+/* Where the row that covers pc begins. */
+static uint64_t start_of_row(const struct sf_cursor *cursor, const struct frame *frame)
+{
+	const uint64_t pc = cursor->regs.pc;
+	const struct sf_region *region = sf_frame_region(cursor->still, pc, true);
+	struct sf_row_range row;
+
+	return region && sf_table_range(frame->table, pc - region->bias, &row) ? row.start + region->bias : pc;
+}
+
 /*
  * Rules keep saying that a register lies in its slot after the instruction that took it from there (gcc's do). Then the
- * slot is below sp. A copy that begins at sp does not have it, and the register has it again.
+ * slot is below sp. A copy that begins at sp does not have it, and the register has it again. That instruction is just
+ * before pc, or just before pc's row: a row begins behind it where it moves the CFA, and the function may go on from there,
+ * but no longer with the register.
  */
 static bool is_taken_back(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rule *rule, unsigned reg)
 {
 	const struct sf_arch *arch = frame->arch;
 	const uint64_t slot = frame->cfa + (uint64_t)(int64_t)rule->value, below = cursor->regs.r[arch->sp] - slot;
 	const struct sf_reader code = sf_reader_outside(frame->memory);
+	const unsigned words = (unsigned)(below / 8);
 
 	return cursor->exact && rule->how == SF_HOW_AT_CFA && arch->has_popped && below <= arch->red_zone && below % 8 == 0 &&
-	       arch->has_popped(&code, cursor->regs.pc, reg, (unsigned)(below / 8));
+	       (arch->has_popped(&code, cursor->regs.pc, reg, words) ||
+		arch->has_popped(&code, start_of_row(cursor, frame), reg, words));
 }
 
 static enum outcome find_saved(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rule *rule, unsigned reg,
