@@ -130,6 +130,37 @@ static void test_entering_interpreter(void **state)
 	}
 }
 
+/*
+ * The interpreter has put the Method into a new frame, and nothing below it. The stack is a copy that begins at sp: the
+ * rest of the frame cannot be read.
+ */
+static void test_interpreter_pushes_slots(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t callee = fake_method(jvm, "a/B", "callee", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t fp = FAKE_STACK + 0x200, callers = FAKE_STACK + 0x300;
+	struct sf_trace *trace = &jvm->trace;
+
+	put_interpreted(jvm, callers, caller, 2, jvm->call_stub_return, callers + 16, callers + 0x100);
+	put_entry(jvm, callers + 0x100);
+	put_interpreted(jvm, fp, callee, 0, jvm->interpreter, fp + 16, callers);
+	for (uint64_t sp = fp - 24; sp >= fp - 72; sp -= 8) {
+		jvm->still.memory.window = jvm->bytes + (sp - FAKE_BASE);
+		jvm->still.memory.window_start = sp;
+		jvm->still.memory.window_size = FAKE_STACK + FAKE_STACK_SIZE - sp;
+		jvm->still.memory.copied = true;
+		start(jvm, jvm->entry_frame + 40, sp, fp);
+		reg(jvm, R13, fake_bytecode(jvm, callee, 0));
+		sf_walk(&jvm->still, trace);
+		assert_int_equal(trace->n_frames, 3);
+		assert_frame(jvm, 0, SF_KIND_INTERPRETED, callee);
+		assert_int_equal(jvm->frames[0].bci, 0);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+	}
+}
+
 /* A method compiled by C2: the usual prologue, a call, and the usual end. */
 static uint64_t make_compiled(struct fake_jvm *jvm, uint64_t method, uint64_t inlined)
 {
@@ -597,6 +628,72 @@ static void test_following_routines(void **state)
 		    jvm->frames[1].via != SF_VIA_RUNTIME)
 			fail_msg("%s: %u frames", routines[i].what, jvm->trace.n_frames);
 		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
+/*
+ * A call that has a new target goes by way of two instructions in a buffer, which make no frame. Neither the frame pointer
+ * nor code behind the jump says who the caller is.
+ */
+static void test_inline_cache_buffer(void **state)
+{
+	static const uint8_t code[] = { 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 0xe9, 0, 0, 0, 0x10 };
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t compiled = make_compiled(jvm, method, 0);
+	uint64_t buffer = fake_code(jvm, &(struct fake_code){ .name = "InlineCacheBuffer", .size = 256, .frame_complete = -1 });
+	uint64_t sp = FAKE_STACK + 0x200, top = sp + 8 + 8 * 4, fp = top + 0x100;
+
+	fake_bytes(jvm, buffer + 64, code, sizeof(code));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp, compiled + 48);
+	put(jvm, top - 16, fp);
+	put(jvm, top - 8, jvm->interpreter);
+	for (unsigned at = 64; at <= 74; at += 10) {
+		start(jvm, buffer + at, sp, fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[1].kind, SF_KIND_C2);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
+/*
+ * The wrapper of Object.hashCode() returns before it makes its frame where the object has its hash. Where the caller would be
+ * if the frame were there, a stale return address stands.
+ */
+static void test_wrapper_returns_early(void **state)
+{
+	static const uint8_t code[] = {
+		0x48, 0x8b, 0x06,                                     /* mov rax, [rsi] */
+		0xa8, 1, 0x74, 5,                                     /* test al, 1; je +5 */
+		0x48, 0xc1, 0xe8, 8, 0xc3,                            /* shr rax, 8; ret */
+		0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10,       /* push rbp; mov rbp, rsp; sub rsp, 16 */
+	};
+	static const uint8_t starts[] = { 0, 3, 5, 7, 11 };
+	struct fake_jvm *jvm = *state;
+	uint64_t hash = fake_method(jvm, "java/lang/Object", "hashCode", "()I", NULL, 0);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t wrapper = fake_code(jvm, &(struct fake_code){
+		.name = "native nmethod", .size = 128, .frame_size = 4, .frame_complete = 52, .entry = 32,
+		.method = hash, .compile_id = 42 });
+	uint64_t sp = FAKE_STACK + 0x200, fp = sp + 0x100;
+
+	fake_bytes(jvm, wrapper + 32, code, sizeof(code));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp, jvm->interpreter);
+	put(jvm, sp + 3 * 8, jvm->call_stub_return); /* stale */
+	for (size_t i = 0; i < sizeof(starts); i++) {
+		start(jvm, wrapper + 32 + starts[i], sp, fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_int_equal(jvm->frames[0].kind, SF_KIND_NATIVE_METHOD);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
 	}
 }
 
@@ -1264,6 +1361,7 @@ int main(void)
 		cmocka_unit_test(test_its_release_is_clean_text),
 		cmocka_unit_test_setup_teardown(test_interpreted_frames, make, destroy),
 		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
+		cmocka_unit_test_setup_teardown(test_interpreter_pushes_slots, make, destroy),
 		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
 		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
@@ -1271,6 +1369,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
 		cmocka_unit_test_setup_teardown(test_following_routines, make, destroy),
+		cmocka_unit_test_setup_teardown(test_inline_cache_buffer, make, destroy),
+		cmocka_unit_test_setup_teardown(test_wrapper_returns_early, make, destroy),
 		cmocka_unit_test_setup_teardown(test_entry_barrier, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),

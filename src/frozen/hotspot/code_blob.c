@@ -167,6 +167,7 @@ static const struct {
 	{ "native nmethod", SF_BLOB_WRAPPER },
 	{ "Interpreter", SF_BLOB_INTERPRETER },
 	{ "vtable chunks", SF_BLOB_VTABLE },
+	{ "InlineCacheBuffer", SF_BLOB_VTABLE }, /* a call's new target waits there for a safepoint: mov rax, i64; jmp */
 	{ "I2C/C2I adapters", SF_BLOB_ADAPTER },
 	{ "MethodHandles adapters", SF_BLOB_ADAPTER },
 	{ "StubRoutines (continuation", SF_BLOB_CONTINUATIONS },

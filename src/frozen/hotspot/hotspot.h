@@ -80,7 +80,7 @@ enum sf_blob_class {
 	SF_BLOB_COMPILED,     /* Java, by C1 or C2 */
 	SF_BLOB_WRAPPER,      /* what calls a native method */
 	SF_BLOB_INTERPRETER,
-	SF_BLOB_VTABLE,
+	SF_BLOB_VTABLE,       /* code without a frame that jumps on */
 	SF_BLOB_ADAPTER,
 	SF_BLOB_STUBS,        /* a collection of hand-written routines without a frame size */
 	SF_BLOB_CONTINUATIONS,/* the ones of these that start and resume virtual threads */

@@ -51,6 +51,18 @@ uint64_t sf_hotspot_real_pc(const struct sf_hotspot_step *step, const struct sf_
 	       real >= blob->code_start && real < blob->code_end ? real : pc;
 }
 
+/*
+ * The wrapper of Object.hashCode() returns, before it makes its frame, the hash that an object has already (HotSpot:
+ * SharedRuntime::generate_native_wrapper, inline_check_hashcode_from_object_header). Its code shows the way out.
+ */
+static bool returns_early(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_blob *blob = &step->blob;
+
+	return step->cursor->exact && blob->class == SF_BLOB_WRAPPER && blob->frame_complete >= 0 &&
+	       step->pc < blob->code_start + (uint32_t)blob->frame_complete && sf_hotspot_follow_to_return(step, ret);
+}
+
 static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_blob *blob = &step->blob;
@@ -62,6 +74,8 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}
 	if (step->cursor->exact && sf_hotspot_top_compiled(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	if (returns_early(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	/* Code that only jumps to its target, such as MethodHandle.invokeBasic, makes no frame. */
 	if (step->cursor->exact && blob->frame_size < 2 &&

@@ -111,6 +111,23 @@ struct slots {
 	uint64_t words[SLOTS + 2];
 };
 
+/*
+ * Slots below sp are 0. They are not the frame's yet, while it is being made, and a copy of the stack
+ * does not have them.
+ */
+static bool read_slots(const struct sf_hotspot_step *step, struct slots *ret, enum sf_end *why)
+{
+	const uint64_t lowest = step->fp - SLOTS * WORD;
+	const uint64_t start = step->sp > lowest ? step->sp : lowest;
+	const uint64_t n = (step->fp + 2 * WORD - start) / WORD;
+
+	*ret = (struct slots){ 0 };
+	if (sf_read(step->memory, &ret->words[SLOTS + 2 - n], start, n * WORD))
+		return true;
+	sf_hotspot_unread(step, start, n * WORD, why);
+	return false;
+}
+
 static uint64_t slot(const struct slots *slots, int number)
 {
 	return slots->words[SLOTS + number];
@@ -142,7 +159,6 @@ static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
 
 static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 {
-	const uint64_t start = step->fp - SLOTS * WORD;
 	struct sf_hotspot_caller caller;
 	struct slots slots;
 	bool known;
@@ -151,8 +167,8 @@ static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 	if (step->fp < step->sp || step->fp % WORD != 0 ||
 	    step->fp - step->sp > SF_HOTSPOT_MAX_FRAME)
 		return SF_STEP_FAILED;
-	if (!sf_read(step->memory, &slots, start, sizeof(slots)))
-		return sf_hotspot_unread(step, start, sizeof(slots), why);
+	if (!read_slots(step, &slots, why))
+		return SF_STEP_FAILED;
 	known = note_method(step, &slots);
 	caller = (struct sf_hotspot_caller){
 		.pc = slot(&slots, SLOT_RETURN), .sp = slot(&slots, SLOT_SENDER_SP),
