@@ -144,7 +144,7 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 
 #define BEFORE_CALL 64
 
-/* xor %ebp, %ebp, in both encodings, at any byte. */
+/* xor %ebp, %ebp, or sub, in both encodings, at any byte. */
 static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 {
 	uint8_t code[BEFORE_CALL];
@@ -153,7 +153,7 @@ static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 	while (n && !sf_read(reader, code, pc - n, n))
 		n /= 2;
 	for (size_t i = 0; i + 2 <= n; i++) {
-		if ((code[i] == 0x31 || code[i] == 0x33) && code[i + 1] == 0xed)
+		if (code[i + 1] == 0xed && (code[i] == 0x31 || code[i] == 0x33 || code[i] == 0x29 || code[i] == 0x2b))
 			return true;
 	}
 	return false;

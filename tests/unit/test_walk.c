@@ -682,7 +682,7 @@ static void who_makes_a_thread_is_where_it_was(void **state)
 /* Of the function that sets it. One that keeps no frame pointer only has it from its caller. */
 static void a_zero_frame_pointer_is_the_root(void **state)
 {
-	static const uint8_t xor_fp[] = { 0x48, 0x31, 0xed };
+	static const uint8_t clears_fp[][3] = { { 0x48, 0x31, 0xed }, { 0x48, 0x33, 0xed }, { 0x48, 0x29, 0xed }, { 0x48, 0x2b, 0xed } };
 	(void)state;
 	r.still.regs.pc = JIT + 0x50;
 	put_call(JIT + 0x80);
@@ -692,10 +692,64 @@ static void a_zero_frame_pointer_is_the_root(void **state)
 	assert_frames(SF_END_NO_RULE,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
 		      { JIT + 0x80, STACK + 0x150, CHAIN });
-	recorded_bytes(&r, JIT + 0x60, xor_fp, sizeof(xor_fp));
+	for (unsigned i = 0; i < 4; i++) {
+		recorded_bytes(&r, JIT + 0x60, clears_fp[i], 3);
+		assert_frames(SF_END_ROOT,
+			      { JIT + 0x50, STACK + 0x100, LEAF },
+			      { JIT + 0x80, STACK + 0x150, CHAIN });
+	}
+}
+
+/* The first record of a stack that the program makes itself, as Erlang does: it leads to code that was not called. */
+static void a_zero_is_the_root_where_nobody_called(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	put_call(JIT + 0x80);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x140, STACK + 0x180);
+	recorded_put(&r, STACK + 0x148, JIT + 0x80);
+	recorded_put(&r, STACK + 0x180, 0);
+	recorded_put(&r, STACK + 0x188, JIT + 0x200);
 	assert_frames(SF_END_ROOT,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
-		      { JIT + 0x80, STACK + 0x150, CHAIN });
+		      { JIT + 0x80, STACK + 0x150, CHAIN },
+		      { JIT + 0x200, STACK + 0x190, SF_VIA_FRAME_POINTER, SF_FRAME_EXACT });
+	put_call(JIT + 0x200);
+	assert_frames(SF_END_NO_RULE,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x150, CHAIN },
+		      { JIT + 0x200, STACK + 0x190, CHAIN });
+}
+
+/*
+ * Compiled code with frame pointers calls C on the thread's stack. Its own stack is elsewhere, here at a lower address: the C
+ * code gives the frame pointer back, and the record's return address is behind a call.
+ */
+static void code_without_rules_calls_on_another_stack(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RBP, STACK + 0x40);
+	recorded_put(&r, STACK + 0x100, JIT + 0x50);
+	put_call(JIT + 0x80);
+	recorded_put(&r, STACK + 0x40, STACK + 0x60);
+	recorded_put(&r, STACK + 0x48, JIT + 0x80);
+	recorded_put(&r, STACK + 0x68, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { JIT + 0x50, STACK + 0x108, ROWS },
+		      { JIT + 0x80, STACK + 0x50, CHAIN },
+		      { APP + 0x310, STACK + 0x70, CHAIN });
+	recorded_put(&r, STACK + 0x40, STACK + 0x10); /* from record to record it only goes up */
+	assert_frames(SF_END_NO_RULE,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { JIT + 0x50, STACK + 0x108, ROWS },
+		      { JIT + 0x80, STACK + 0x50, CHAIN });
+	recorded_put(&r, STACK + 0x48, JIT + 0x90);   /* behind no call */
+	assert_frames(SF_END_NO_RULE,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { JIT + 0x50, STACK + 0x108, ROWS });
 }
 
 /*
@@ -1572,6 +1626,8 @@ int main(void)
 		TEST(a_thread_that_was_just_made_has_no_caller),
 		TEST(who_makes_a_thread_is_where_it_was),
 		TEST(a_zero_frame_pointer_is_the_root),
+		TEST(a_zero_is_the_root_where_nobody_called),
+		TEST(code_without_rules_calls_on_another_stack),
 		TEST(a_first_function_near),
 		TEST(a_zero_is_no_root_where_no_frame_was_made),
 		TEST(frame_pointers_that_lead_nowhere),

@@ -22,6 +22,7 @@
  */
 #define MAX_FUNCTION_SIZE 65536
 
+#define LONGEST_CALL 8 /* bytes */
 #define MAX_WORDS 16 /* of musl's function above the thread's first one: five are saved by what calls main */
 
 /* A place that may be the caller's. */
@@ -62,14 +63,49 @@ static bool read_bare(const struct sf_cursor *cursor, unsigned pushed, struct ca
 }
 
 /*
+ * Whether a frame record leads to code that nobody has called: a program that makes stacks of its own has put the record
+ * there, with the place where the first function returns to. Erlang does that for each of its processes.
+ */
+static bool was_not_called(const struct sf_cursor *cursor)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	const uint64_t pc = cursor->regs.pc;
+	uint8_t before[LONGEST_CALL];
+	uint64_t target;
+
+	return cursor->via == SF_VIA_FRAME_POINTER && sf_read(&code, before, pc - sizeof(before), sizeof(before)) &&
+	       !cursor->still->arch->is_behind_call(&code, pc, &target);
+}
+
+/*
  * The psABIs require 0 in a thread's first frame; musl's _start and clone rely on it. A function that keeps no frame pointer
- * has the 0 of its caller's, too. So the 0 is the end only in the function that sets it.
+ * has the 0 of its caller's, too. So the 0 is the end only in the function that sets it, and in one that was not called.
+ * That is not looked up one byte before.
  */
 static bool is_first_frame(const struct sf_cursor *cursor)
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
 
-	return !cursor->exact && cursor->still->arch->clears_fp(&code, cursor->regs.pc);
+	if (cursor->exact)
+		return false;
+	if (cursor->still->arch->clears_fp(&code, cursor->regs.pc))
+		return true;
+	if (!was_not_called(cursor))
+		return false;
+	cursor->trace->frames[cursor->trace->n_frames - 1].flags |= SF_FRAME_EXACT;
+	return true;
+}
+
+/*
+ * Whether the frame pointer may lead to another stack, at a lower address: code without rules, which keeps frame
+ * pointers, has called code with rules, which gives the register back, on the thread's stack. Erlang's compiled code
+ * calls C so. The record must be proved by a call.
+ */
+static bool may_have_switched(const struct sf_cursor *cursor)
+{
+	const struct sf_region *region = sf_frame_region(cursor->still, cursor->regs.pc, cursor->exact);
+
+	return !cursor->exact && cursor->via == SF_VIA_ROWS && region && !region->table;
 }
 
 /* The frame record that fp points at, if it can; whether it leads to code is not looked at. */
@@ -86,7 +122,7 @@ static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *r
 	*why = SF_END_NO_RULE;
 	if (fp == 0)
 		return is_first_frame(cursor) ? SF_STEP_ROOT : SF_STEP_FAILED;
-	if (fp % 8 != 0 || fp < cursor->regs.r[arch->sp] || fp > UINT64_MAX - sizeof(record))
+	if (fp % 8 != 0 || fp > UINT64_MAX - sizeof(record) || (fp < cursor->regs.r[arch->sp] && !may_have_switched(cursor)))
 		return SF_STEP_FAILED;
 	*why = sf_why_unread(&cursor->still->memory, fp, sizeof(record));
 	if (!sf_read(&cursor->still->memory, record, fp, sizeof(record)))
@@ -214,8 +250,19 @@ static bool step_to_first(struct sf_cursor *cursor)
 	return false;
 }
 
+static bool is_above(const struct sf_cursor *cursor, const struct caller *caller)
+{
+	return caller->sp > cursor->regs.r[cursor->still->arch->sp];
+}
+
+static bool is_proved(const struct sf_cursor *cursor, struct caller *caller)
+{
+	judge(cursor, caller);
+	return caller->is_behind_call;
+}
+
 /*
- * Above a call. Return addresses are not compared with call instructions: that would cost a read.
+ * Above a call. Return addresses are not compared with call instructions: that would cost a read. Those on another stack are.
  */
 static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 {
@@ -225,7 +272,7 @@ static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 	if (step == SF_STEP_ROOT)
 		return step;
 	record.pc &= cursor->still->arch->code_mask;
-	if (step == SF_STEP_TAKEN && sf_frame_region(cursor->still, record.pc, false))
+	if (step == SF_STEP_TAKEN && sf_frame_region(cursor->still, record.pc, false) && (is_above(cursor, &record) || is_proved(cursor, &record)))
 		return take_record(cursor, &record);
 	return *why == SF_END_NO_RULE && step_to_first(cursor) ? SF_STEP_TAKEN : SF_STEP_FAILED;
 }
