@@ -119,6 +119,7 @@ struct sf_trace {
 	uint32_t n_frames;
 	enum sf_end end;
 	bool by_zero;     /* the end is a return address of 0, and no rule says that it is the end */
+	bool off_map;     /* it came to an address in no region of the code map, also where it went on from there */
 };
 
 #endif

@@ -593,6 +593,48 @@ static void nothing_known_is_empty(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_EMPTY);
 }
 
+static bool go_on_at_the_root(const struct sf_runtime *runtime, struct sf_cursor *cursor)
+{
+	(void)runtime;
+	cursor->regs.known = 0;
+	cursor->regs.pc = APP + 0x310;
+	recorded_put(&r, STACK + 0x200, 0);
+	sf_reg_set(&cursor->regs, RSP, STACK + 0x200);
+	cursor->exact = false;
+	cursor->via = SF_VIA_ANCHOR;
+	return true;
+}
+
+/*
+ * Where a runtime leads on from code that the map does not have, the stack may be whole, and is another one with a newer
+ * map: the thread, or a caller, may stand in a library that has just been loaded.
+ */
+static void a_map_without_the_code_is_stale_also_where_a_runtime_leads_on(void **state)
+{
+	static const struct {
+		uint64_t pc, caller;
+		bool stale;
+	} cases[] = { { 0x900000, 0, true }, { APP + 0x10, 0x900000, true }, { JIT + 0x50, 0, false } };
+	static const struct sf_runtime_ops ops = { .resume = go_on_at_the_root };
+	const struct sf_runtime runtime = { .ops = &ops };
+	_Alignas(8) uint8_t bytes[sizeof(struct sf_code_map) + 8 * sizeof(struct sf_region)];
+	struct sf_code_map *map = (struct sf_code_map *)bytes;
+	(void)state;
+
+	assert_true(r.still.map->n_regions <= 8);
+	memcpy(map, r.still.map, sizeof(*map) + r.still.map->n_regions * sizeof(struct sf_region));
+	map->runtimes[0] = &runtime;
+	map->n_runtimes = 1;
+	r.still.map = map;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		r.still.regs.pc = cases[i].pc;
+		recorded_put(&r, STACK + 0x100, cases[i].caller);
+		assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+		assert_int_equal(r.trace.n_frames, 2);
+		assert_int_equal(sf_trace_may_be_stale(&r.trace), cases[i].stale);
+	}
+}
+
 /* A JIT's frames keep frame pointers; the C library's rows take over above them. */
 static void frame_pointers_where_no_row_covers(void **state)
 {
@@ -1621,6 +1663,7 @@ int main(void)
 		TEST(the_window_needs_no_calls),
 		TEST(depth_is_only_cut_when_there_is_more),
 		TEST(nothing_known_is_empty),
+		TEST(a_map_without_the_code_is_stale_also_where_a_runtime_leads_on),
 		TEST(frame_pointers_where_no_row_covers),
 		TEST(a_gap_between_functions_too),
 		TEST(a_thread_that_was_just_made_has_no_caller),

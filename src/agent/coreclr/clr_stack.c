@@ -311,7 +311,7 @@ void sf_clr_stack_join(const struct sf_clr_pool *pool, struct sf_clr_info *info,
 	bool fits = true;
 
 	trace->n_frames = 0;
-	trace->by_zero = false;
+	trace->by_zero = trace->off_map = false;
 	if (n_cut < stack->n)
 		fits = add_top(trace, pool, &pool->captured[stack->first + n_cut], n_cut, code_image, stack);
 	for (uint32_t i = n_cut; fits && i < stack->n; i++) {
@@ -326,7 +326,7 @@ void sf_clr_stack_join(const struct sf_clr_pool *pool, struct sf_clr_info *info,
 void sf_clr_stack_own(const struct sf_clr_pool *pool, const struct sf_clr_stack *stack, struct sf_workspace *workspace)
 {
 	workspace->trace.n_frames = 0;
-	workspace->trace.by_zero = false;
+	workspace->trace.by_zero = workspace->trace.off_map = false;
 	add_frames(&workspace->trace, pool->frames + stack->own + stack->n_own_cut, stack->n_own - stack->n_own_cut);
 	workspace->trace.end = (enum sf_end)stack->own_end;
 }

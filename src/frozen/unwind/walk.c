@@ -97,6 +97,7 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 		if (is_as_far_as_wanted(cursor))
 			return SF_END_RUNTIME;
 		region = find_region(cursor, region);
+		trace->off_map |= !region;
 		/* A return address in no code is none; an exact pc is where the thread stood. */
 		if (!region && !cursor->exact)
 			return SF_END_NO_CODE;
@@ -159,7 +160,7 @@ static enum sf_end walk_from(const struct sf_still *still, struct sf_tail_walk *
 	};
 
 	trace->n_frames = 0;
-	trace->by_zero = false;
+	trace->by_zero = trace->off_map = false;
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;
@@ -186,7 +187,7 @@ bool sf_trace_may_be_stale(const struct sf_trace *trace)
 {
 	const struct sf_frame *last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
 
-	if (trace->end == SF_END_NO_CODE || trace->end == SF_END_NO_RULE || trace->end == SF_END_STUCK)
+	if (trace->off_map || trace->end == SF_END_NO_CODE || trace->end == SF_END_NO_RULE || trace->end == SF_END_STUCK)
 		return true;
 	if (last && last->image == 0 && !sf_kind_is_managed(last->kind))
 		return true;

@@ -64,8 +64,9 @@ enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
 enum sf_end sf_walk_with_tail(const struct sf_still *still, struct sf_tail_walk *tail, struct sf_trace *trace);
 
 /*
- * Whether a newer code map may change this trace: its end says so, or it has code of no file, or the walk went on by the
- * instructions of code without rules, which a runtime may own that is not attached to yet. Signal-safe.
+ * Whether a newer code map may change this trace: its end says so, or it has code of no file, or the walk came to code that
+ * the map does not have, or it went on by the instructions of code without rules, which a runtime may own that is not
+ * attached to yet. Signal-safe.
  */
 bool sf_trace_may_be_stale(const struct sf_trace *trace);
 
