@@ -144,6 +144,9 @@ uint64_t fake_method(struct fake_jvm *jvm, const char *class_name, const char *n
 	set(jvm, constant, "ConstMethod", "_signature_index", 2);
 	set(jvm, pool, "ConstantPool", "_source_file_name_index", source ? 3 : 0);
 	set(jvm, class, "InstanceKlass", "_source_file_name_index", source ? 3 : 0);
+	/* at bytecode 3 another one is called, if there is room */
+	if (code_size > 3)
+		fake_put(jvm, constant + header + 3, 0xb8, 1);
 	/* bytecode 0: line 100, in the long form (0, 200 zigzag); then one more line each */
 	fake_put(jvm, lines, 0xff, 1);
 	lines = put_unsigned5(jvm, put_unsigned5(jvm, lines + 1, 0), 200);

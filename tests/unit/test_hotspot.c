@@ -987,6 +987,42 @@ static void test_described_code(void **state)
 	assert_int_equal(scopes.items[0].method, is_told ? wanted.inlined : wanted.method);
 }
 
+/*
+ * Into a method that calls nothing nothing is inlined, and no record is needed to know that. An interpreter has put its own
+ * bytecodes in place of others: one for a field and its return, or one for a call.
+ */
+static void test_method_that_calls_nothing(void **state)
+{
+	static const struct {
+		unsigned size;
+		uint8_t codes[4];
+		bool is_sure;
+	} methods[] = {
+		{ 5, { 0x2a, 0xb4, 0x01, 0xac }, true },   /* aload_0; getfield; ireturn */
+		{ 5, { 0xdd, 0xcb, 0x01, 0xac }, true },   /* as the interpreter has rewritten it */
+		{ 5, { 0x2a, 0xb6, 0x01, 0xac }, false },  /* invokevirtual */
+		{ 5, { 0x2a, 0xe3, 0x01, 0xac }, false },  /* a call of HotSpot's own */
+		{ 5, { 0xca, 0xb4, 0x01, 0xac }, false },  /* a breakpoint */
+		{ 129, { 0x2a, 0xb4, 0x01, 0xac }, false },
+	};
+	struct fake_jvm *jvm = *state;
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		const uint64_t method = fake_method(jvm, "a/B", "get", "()I", NULL, methods[i].size);
+		const uint64_t code = fake_code(jvm, &(struct fake_code){
+			.name = "nmethod", .size = 96, .frame_size = 4, .method = method, .compile_id = 7, .level = 4, .pc = 48 });
+
+		fake_bytes(jvm, fake_bytecode(jvm, method, 0), methods[i].codes, sizeof(methods[i].codes));
+		assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 40, &blob));
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 40, true, &scopes);
+		assert_int_equal(scopes.n, 1);
+		assert_int_equal(scopes.items[0].method, method);
+		assert_int_equal(scopes.approximate, !methods[i].is_sure);
+	}
+}
+
 /* The record is found wherever it is among others: they need not lie evenly over the code. */
 static void test_many_scopes(void **state)
 {
@@ -1105,6 +1141,12 @@ static void test_methods(void **state)
 	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 2), 102);
 	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 7), 104);
 	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, -1), 0);
+	/* Bytecode 0: line 100; 3: 101 and 102, as scalac writes it; 6: 103. A stack trace of Java's has the first one at 3. */
+	fake_bytes(jvm, fake_bytecode(jvm, method, 8) + 4, "\x19\x01\x19\0", 4);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 2), 100);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 3), 101);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 4), 102);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 6), 103);
 	assert_false(sf_java_method_read(&jvm->hotspot, &jvm->memory, method + 4, &read));
 	assert_false(sf_java_method_read(&jvm->hotspot, &jvm->memory, 0x7f0000000000, &read));
 }
@@ -1380,6 +1422,7 @@ int main(void)
 		cmocka_unit_test(test_continuation),
 		cmocka_unit_test(test_untold_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_method_that_calls_nothing, make, destroy),
 		cmocka_unit_test_setup_teardown(test_many_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_described_code, make, destroy),
 		cmocka_unit_test_setup_teardown(test_lend_code, make, destroy),

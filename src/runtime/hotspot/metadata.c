@@ -17,6 +17,7 @@
 #define MAX_LINE_TABLE 65536
 
 /* Bytes that are read ahead of what has no known size: what most have. */
+#define MAX_BYTECODES 128     /* of methods that are looked through for calls */
 #define LINES_AHEAD 64
 #define SOURCE_AHEAD 48
 
@@ -177,13 +178,42 @@ uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *
 	sf_unsigned5_start(&table.in, hotspot, memory,
 			   constant + hotspot->sizes[SF_HS_SIZE_CONST_METHOD] + code_size);
 	for (unsigned i = 0; i < MAX_LINE_TABLE && next_line(&table); i++) {
-		/* Not always in order: the last one before the wanted bytecode counts. */
+		/*
+		 * Not always in order: the last one before the wanted bytecode counts. Of several at the bytecode itself it
+		 * is the first one, as in Java's own stack traces (HotSpot: Method::line_number_from_bci).
+		 */
 		if (table.bci <= (uint32_t)bci && (!best || table.bci >= best_bci)) {
 			best = table.line;
 			best_bci = table.bci;
 		}
+		if (table.bci == (uint32_t)bci)
+			break;
 	}
 	return best < 1u << 24 ? best : 0;
+}
+
+/*
+ * Whether this bytecode, or operand of one, may be a call: invokevirtual to invokedynamic, or one that HotSpot puts in place of
+ * others, which begin with a breakpoint. The two dozen behind it are for fields and local variables, in all JDKs (HotSpot:
+ * interpreter/bytecodes.hpp).
+ */
+static bool may_be_call(uint8_t byte)
+{
+	return (byte >= 0xb6 && byte <= 0xba) || byte == 0xca || byte > 0xe1;
+}
+
+bool sf_java_calls_nothing(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t method)
+{
+	uint8_t codes[MAX_BYTECODES];
+	struct sf_method read;
+	bool calls = false;
+
+	if (!sf_hotspot_method(hotspot, memory, method, &read) || !read.code_size || read.code_size > sizeof(codes) ||
+	    !sf_read(memory, codes, read.constant + hotspot->sizes[SF_HS_SIZE_CONST_METHOD], read.code_size))
+		return false;
+	for (uint64_t i = 0; i < read.code_size; i++)
+		calls = calls || may_be_call(codes[i]);
+	return !calls;
 }
 
 /* --- reading ahead, a step for all of them at once --- */

@@ -23,6 +23,12 @@ bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reade
 uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		      uint64_t constant, int32_t bci);
 
+/*
+ * Whether the method calls no other one, so that none can be inlined into its code. False also where that is not seen at
+ * once: of a long one, and where an operand looks like a call.
+ */
+bool sf_java_calls_nothing(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t method);
+
 /* A method that is about to be described. */
 struct sf_java_expected {
 	uint64_t method, constant; /* constant: found on the way, 0 where it is none */

@@ -9,6 +9,7 @@
  */
 #include "runtime/hotspot/scopes.h"
 
+#include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/unsigned5.h"
 
 #define MAX_PC_DESCS (1 << 20)
@@ -239,6 +240,9 @@ void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reade
 		ret->n = 1;
 		ret->approximate = blob->class == SF_BLOB_COMPILED;
 	}
+	/* Nothing is inlined into a method that calls nothing, as most that return a field. */
+	if (ret->approximate && ret->n == 1 && sf_java_calls_nothing(hotspot, memory, ret->items[0].method))
+		ret->approximate = false;
 }
 
 bool sf_java_compiled(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
