@@ -70,52 +70,65 @@ uint64_t sf_clr_jitted_method(const struct sf_clr_description *description,
 	return method;
 }
 
-/* The runtime's HashMap (src/coreclr/vm/hash.h), by double hashing. */
-static uint64_t look_up(const struct sf_clr_description *description, const struct sf_reader *memory,
-			uint64_t map, uint64_t address)
+/* The runtime's HashMap (src/coreclr/vm/hash.h), by double hashing. *ret: 0 if it is not there. False: it cannot be read. */
+static bool look_up(const struct sf_clr_description *description, const struct sf_reader *memory,
+		    uint64_t map, uint64_t address, uint64_t *ret)
 {
 	const uint64_t key = address <= RESERVED_KEYS ? address + 100 : address;
 	uint64_t buckets, slots[2 * SLOTS];
 	uint32_t n, hash = (uint32_t)(key >> 2), step;
 
+	*ret = 0;
 	if (!get(description, memory, SF_CLR_HASH_BUCKETS, map, &buckets) ||
 	    !sf_read(memory, &n, buckets, sizeof(n)) || n < 2 || n > MAX_BUCKETS)
-		return 0;
+		return false;
 	step = 1 + ((uint32_t)(key >> 5) + 1) % (n - 1);
 	for (unsigned i = 0; i < MAX_PROBES && i < n; i++, hash += step) {
 		const uint64_t bucket = buckets + BUCKET_SIZE * (UINT64_C(1) + hash % n);
 
 		if (!sf_read(memory, slots, bucket, sizeof(slots)))
-			return 0;
-		for (unsigned k = 0; k < SLOTS; k++) {
+			return false;
+		for (unsigned k = 0; k < SLOTS && !*ret; k++) {
 			if (slots[k] == key)
-				return (slots[SLOTS + k] & VALUE_MASK) << 1;
+				*ret = (slots[SLOTS + k] & VALUE_MASK) << 1;
 		}
-		if (!(slots[SLOTS] & ~VALUE_MASK))
-			return 0;
+		if (*ret || !(slots[SLOTS] & ~VALUE_MASK))
+			return true;
 	}
-	return 0;
+	return true;
 }
 
-/* A cold part stands for its hot one: pairs { cold, hot }, ascending. */
-static uint32_t hot_function(const struct sf_clr_description *description, const struct sf_reader *memory,
-			     uint64_t ready, uint32_t function)
+/* The hot part of the last of n pairs { cold, hot } that does not begin above. False: one cannot be read. */
+static bool search_pairs(const struct sf_reader *memory, uint64_t pairs, uint32_t n, uint32_t *function)
 {
-	uint64_t pairs;
-	uint32_t n, pair[2], low = 0;
+	uint32_t pair[2], low = 0;
 
-	if (!get(description, memory, SF_CLR_READY_COLD, ready, &pairs) || !pairs ||
-	    !sf_clr_get_u32(&description->layout, memory, SF_CLR_READY_N_COLD, ready, &n) || n < 2 ||
-	    !sf_read(memory, pair, pairs, sizeof(pair)) || function < pair[0])
-		return function;
-	/* The last pair that does not begin above. */
-	for (uint32_t left = n / 2; left > 1; left -= left / 2) {
-		if (sf_read(memory, pair, pairs + (uint64_t)(low + left / 2) * sizeof(pair),
-			    sizeof(pair)) && pair[0] <= function)
+	for (uint32_t left = n; left > 1; left -= left / 2) {
+		if (!sf_read(memory, pair, pairs + (uint64_t)(low + left / 2) * sizeof(pair), sizeof(pair)))
+			return false;
+		if (pair[0] <= *function)
 			low += left / 2;
 	}
-	return sf_read(memory, pair, pairs + (uint64_t)low * sizeof(pair), sizeof(pair)) ? pair[1] :
-											   function;
+	if (!sf_read(memory, pair, pairs + (uint64_t)low * sizeof(pair), sizeof(pair)))
+		return false;
+	if (pair[0] <= *function)
+		*function = pair[1];
+	return true;
+}
+
+/* A cold part stands for its hot one, which takes its place. The pairs ascend. False: they cannot be read. */
+static bool find_hot(const struct sf_clr_description *description, const struct sf_reader *memory,
+		     uint64_t ready, uint32_t *function)
+{
+	uint64_t pairs;
+	uint32_t n;
+
+	if (!sf_clr_has(&description->layout, SF_CLR_READY_COLD) || !sf_clr_has(&description->layout, SF_CLR_READY_N_COLD))
+		return true;
+	if (!get(description, memory, SF_CLR_READY_COLD, ready, &pairs) ||
+	    !sf_clr_get_u32(&description->layout, memory, SF_CLR_READY_N_COLD, ready, &n))
+		return false;
+	return !pairs || n < 2 || search_pairs(memory, pairs, n / 2, function);
 }
 
 uint64_t sf_clr_precompiled_method(const struct sf_clr_description *description,
@@ -123,15 +136,16 @@ uint64_t sf_clr_precompiled_method(const struct sf_clr_description *description,
 				   uint32_t *function)
 {
 	const uint64_t map = range->ready + description->layout.fields[SF_CLR_READY_METHODS];
-	uint32_t at = hot_function(description, memory, range->ready, *function);
+	uint32_t at = *function;
+	uint64_t found;
 
-	if (!sf_clr_has(&description->layout, SF_CLR_READY_METHODS) || at >= range->functions->n)
+	if (!sf_clr_has(&description->layout, SF_CLR_READY_METHODS) || !find_hot(description, memory, range->ready, &at) ||
+	    at >= range->functions->n)
 		return 0;
-	/* Funclets follow their method. */
+	/* Funclets follow their method. Behind one that cannot be read it would be another method. */
 	for (unsigned i = 0; i < MAX_BACK; i++, at--) {
-		const uint64_t found = look_up(description, memory, map,
-					       range->base + range->functions->items[at].begin);
-
+		if (!look_up(description, memory, map, range->base + range->functions->items[at].begin, &found))
+			return 0;
 		*function = at;
 		if (found || !at)
 			return found;

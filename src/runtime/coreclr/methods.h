@@ -34,7 +34,7 @@ uint64_t sf_clr_jitted_method(const struct sf_clr_description *description,
 
 /*
  * The MethodDesc of a precompiled function by its index, which is replaced by that of its method's first function; 0: the
- * runtime has none.
+ * runtime has none, or it cannot be read.
  */
 uint64_t sf_clr_precompiled_method(const struct sf_clr_description *description,
 				   const struct sf_reader *memory, const struct sf_clr_range *range,
