@@ -221,6 +221,38 @@ static void test_compiled_top(void **state)
 	}
 }
 
+/*
+ * A search in a string that C2 has inlined pushes words, and pops sp at its end. Where the return address would be without
+ * them an older one stands, of a method whose caller is not there.
+ */
+static void test_pushed_by_a_search(void **state)
+{
+	static const uint8_t end_of_search[] = { 0x5c, 0xeb, 29 }; /* pop rsp; jmp to the end of the method */
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), top = FAKE_STACK + 0x200, fp = top + 0x100;
+	uint64_t stale = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 96, .frame_size = 6, .frame_complete = 28, .method = method, .compile_id = 43, .level = 4 });
+
+	fake_bytes(jvm, code + 32, end_of_search, sizeof(end_of_search));
+	fake_bytes(jvm, stale + 43, call, sizeof(call));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	put(jvm, top - 40, stale + 48);
+	put(jvm, top - 64, top - 32); /* what is popped */
+	start(jvm, code + 32, top - 64, 0x1234);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_int_equal(jvm->frames[0].kind, SF_KIND_C2);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	assert_int_equal(jvm->frames[1].sp, top);
+	assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+}
+
 /* The entry of a method that is not to be entered any more is overwritten by a jump. */
 static void test_not_entrant(void **state)
 {
@@ -582,6 +614,9 @@ static void test_following_routines(void **state)
 		  { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xc0, 0xc9, 0xc3 } },
 		{ "mov r9, rsp; sub rsp, 64; and rsp, -64; mov rsp, r9; ret", 15, 0, false, true,
 		  { 0x49, 0x89, 0xe1, 0x48, 0x83, 0xec, 64, 0x48, 0x83, 0xe4, 0xc0, 0x4c, 0x89, 0xcc, 0xc3 } },
+		{ "mov rcx, rsp; sub rsp, 16; push rcx; pop rsp; ret", 10, 0, false, true,
+		  { 0x48, 0x89, 0xe1, 0x48, 0x83, 0xec, 16, 0x51, 0x5c, 0xc3 } },
+		{ "push rax; pop rsp; ret", 3, 0, false, false, { 0x50, 0x5c, 0xc3 } },
 		{ "vmovdqu; leave; ret", 6, 3, true, true, { 0xc5, 0xfe, 0x6f, 0x06, 0xc9, 0xc3 } },
 		{ "lea rsp, [rbp-8]; pop rbx; pop rbp; ret", 7, 9, true, true, { 0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3 } },
 		{ "a loop: dec ecx; jne -4; pop rbx; ret", 6, 1, false, true, { 0xff, 0xc9, 0x75, 0xfc, 0x5b, 0xc3 } },
@@ -1405,6 +1440,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_interpreter_pushes_slots, make, destroy),
 		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
+		cmocka_unit_test_setup_teardown(test_pushed_by_a_search, make, destroy),
 		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),

@@ -177,20 +177,31 @@ static enum sf_via via_to(const struct sf_hotspot_step *step, const struct sf_ho
 }
 
 /*
+ * Where a method has pushed words, its frame's end is further up. By chance an older return address stands where it would
+ * be without them. Where such a caller has none itself, the method's code shows the way out.
+ */
+static bool is_past_stale(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *fitting,
+			  struct sf_hotspot_caller *ret)
+{
+	return step->cursor->exact && step->blob.class == SF_BLOB_COMPILED && !sf_hotspot_leads_on(step, fitting) &&
+	       sf_hotspot_follow_to_return(step, ret);
+}
+
+/*
  * The frame has its full size: the return address is its last word, the caller's fp the one
  * before.
  */
 enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
-	struct sf_hotspot_caller caller;
+	struct sf_hotspot_caller caller, other;
 
 	*why = SF_END_RUNTIME;
 	if (step->blob.frame_size < 2)
 		return SF_STEP_NOT_MINE;
 	top += pushed_words(step) * WORD;
 	if (frame_fits(step, top, &caller))
-		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+		return sf_hotspot_take(step, is_past_stale(step, &caller, &other) ? &other : &caller, SF_VIA_RUNTIME, why);
 	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))
 		return sf_hotspot_unread(step, top - 2 * WORD, 2 * WORD, why);
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {

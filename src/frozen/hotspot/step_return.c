@@ -82,7 +82,8 @@ static bool read_slot(const struct following *following, uint64_t at, uint64_t *
 			return following->slots[i].known;
 		}
 	}
-	return sf_read_u64(following->step->memory, at, ret);
+	/* Below sp is what the way would have put there. */
+	return at >= following->step->sp && sf_read_u64(following->step->memory, at, ret);
 }
 
 static void write_slot(struct following *following, uint64_t at, uint64_t value, bool known)
@@ -102,15 +103,19 @@ static void push(struct following *following, unsigned reg)
 		write_slot(following, way->sp, reg == RBP ? way->fp : way->copy, reg != RBP || way->fp_known);
 }
 
-static void pop(struct following *following, unsigned reg)
+/* The end of an inlined search in a string pops the stack pointer itself (HotSpot: macroAssembler_x86.cpp, string_indexof). */
+static enum outcome pop(struct following *following, unsigned reg)
 {
 	struct way *way = &following->way;
 
+	if (reg == RSP_IN_CODE)
+		return read_slot(following, way->sp, &way->sp) ? GOES_ON : LOST;
 	if (reg == RBP)
 		way->fp_known = read_slot(following, way->sp, &way->fp);
 	if (reg == way->copy_in)
 		way->copy_in = NOWHERE;
 	way->sp += WORD;
+	return GOES_ON;
 }
 
 /* The address of a memory operand whose base is the stack pointer or the frame pointer. */
@@ -295,8 +300,7 @@ static enum outcome follow_one_byte(struct following *following, const struct sf
 		push(following, in->rm);
 		return GOES_ON;
 	case 0x58:
-		pop(following, in->rm);
-		return GOES_ON;
+		return pop(following, in->rm);
 	default:
 		break;
 	}
@@ -321,8 +325,7 @@ static enum outcome follow_one_byte(struct following *following, const struct sf
 		if (!way->fp_known)
 			return LOST;
 		way->sp = way->fp;
-		pop(following, RBP);
-		return GOES_ON;
+		return pop(following, RBP);
 	case 0xc3:
 		return RETURNS;
 	case 0xe9:
