@@ -126,7 +126,7 @@ static void print_unseen(const struct sf_aggregate *sums, const struct sf_output
 	if (!sf_unseen_is_notable(sums->lost.cpu_ns, whole_ns))
 		return;
 	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", sf_report_percent(sums->lost.cpu_ns, whole_ns),
-		 sf_unseen_advice(sums->lost_by[SF_LOSS_NARROW].cpu_ns, sums->lost.cpu_ns));
+		 sf_unseen_advice(sums->lost_by[SF_LOSS_NARROW].cpu_ns, sums->lost_by[SF_LOSS_DEAF].cpu_ns, sums->lost.cpu_ns));
 	print_label(output, "warning");
 	fputs(sf_colour(output, SF_YELLOW), output->file);
 	sf_print_wrapped(output->file, text, strlen(text), 12, 12);

@@ -168,6 +168,48 @@ static void deaf_threads_are_counted_when_asked(void **state)
 	deaf_with(&sf_agent_clock_tick);
 }
 
+/* 18 ms in turns of a millisecond: too little for one of which nothing was told to be overdue. */
+static void *be_deaf_in_short_turns(void *arg)
+{
+	struct person *person = arg;
+	sigset_t all;
+
+	person->tid = gettid();
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_barrier_wait(person->barrier);
+	pthread_barrier_wait(person->barrier);
+	for (unsigned i = 0; i < 18; i++) {
+		burn(1000000);
+		usleep(3000);
+	}
+	return NULL;
+}
+
+/* A thread of a server that blocks all signals, as those of apache do, and ends: its time is not that of one that was gone. */
+static void deaf_threads_of_little_time_are_counted(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	pthread_barrier_t barrier;
+	struct person person = { .barrier = &barrier };
+	struct counted *counted;
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&person.pthread, NULL, be_deaf_in_short_turns, &person);
+	pthread_barrier_wait(&barrier);
+	begin(&options, &sf_agent_clock_timer);
+	pthread_barrier_wait(&barrier);
+	pthread_join(person.pthread, NULL);
+	wait_scans(2);
+	end();
+	counted = sampling_by_tid(&sampling, person.tid);
+	assert_non_null(counted);
+	assert_int_equal(counted->n_samples, 0);
+	assert_true(counted->lost_ns[SF_LOSS_DEAF] >= 10000000);
+	assert_int_equal(counted->lost_ns[SF_LOSS_DEAF], all_lost(counted));
+}
+
 static void (*before_the_end)(void);
 
 void __real_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
@@ -1004,6 +1046,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(deaf_threads_are_counted, clean),
+		cmocka_unit_test_teardown(deaf_threads_of_little_time_are_counted, clean),
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
 		cmocka_unit_test_teardown(a_tick_at_the_end_is_passed_over, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),

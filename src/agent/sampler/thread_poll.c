@@ -17,6 +17,7 @@
 
 #define DEAF_PERIODS 10
 #define DEAF_NS 20000000
+#define MUTE_LOOKS 4 /* at the mask of a thread that has no sample yet: each reads a file */
 
 static bool wants_wall(const struct sf_agent *agent)
 {
@@ -66,6 +67,18 @@ static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns;
 }
 
+/* It has used a period of CPU time of which nothing was told. */
+static bool is_due(const struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + atomic_load(&thread->entry->period_ns);
+}
+
+/* It has never given a sample. A server's many threads use little time each, and may be over before one is overdue. */
+static bool may_be_mute(struct sf_agent_thread *thread)
+{
+	return !atomic_load(&thread->entry->n_samples) && thread->n_mute_looks < MUTE_LOOKS;
+}
+
 void sf_thread_poll_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	uint32_t ticks;
@@ -77,15 +90,10 @@ void sf_thread_poll_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
 			       sf_ticks(lost_ns, sf_handler.config.period_ns));
 }
 
-static bool is_deaf(const struct sf_agent_thread *thread)
-{
-	return atomic_load(&thread->entry->flags) & SF_ENTRY_DEAF;
-}
-
 static void hear(struct sf_agent_thread *thread)
 {
 	thread->blocked_us = false;
-	if (is_deaf(thread))
+	if (sf_agent_thread_is_deaf(thread))
 		atomic_fetch_and(&thread->entry->flags, ~(uint32_t)SF_ENTRY_DEAF);
 }
 
@@ -109,6 +117,7 @@ static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread
  */
 static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
+	thread->n_mute_looks += thread->n_mute_looks < MUTE_LOOKS;
 	if (sf_own_blocks(thread->tid, sf_handler.config.signal)) {
 		if (thread->blocked_us)
 			sf_thread_poll_lose_deaf(thread, cpu_ns);
@@ -126,7 +135,8 @@ static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread
 
 	thread->n_samples_before = atomic_load(&thread->entry->n_samples);
 	look_at_timer(agent, thread, cpu_ns);
-	if (silent && (is_overdue(thread, cpu_ns) || is_deaf(thread)))
+	if (silent && is_due(thread, cpu_ns) &&
+	    (is_overdue(thread, cpu_ns) || sf_agent_thread_is_deaf(thread) || may_be_mute(thread)))
 		look_at_silent(agent, thread, cpu_ns);
 	else if (!silent)
 		hear(thread);

@@ -156,6 +156,8 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 		cause = SF_LOSS_REST; /* it is the watch that ends */
 	}
 	sf_event_lose(&sf_handler.output, thread->entry, SF_LOSS_REST);
+	if (sf_agent_thread_is_deaf(thread) || thread->blocked_us)
+		cause = SF_LOSS_DEAF;
 	lost_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks);
 	if (lost_ns && !threads->options->event)
 		sf_output_lose(&sf_handler.output, thread->serial, cause, lost_ns, lost_ns,

@@ -42,6 +42,7 @@ struct sf_agent_thread {
 	bool     matches;            /* its name matches threads= */
 	bool     replaced;           /* another thread has its id now */
 	bool     blocked_us;         /* it blocked our signal at the last poll without a new sample */
+	uint8_t  n_mute_looks;       /* how often its mask was looked at */
 	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
 	uint64_t first_cpu_ns;       /* its clock when it was found; advances while paused */
 	uint64_t cpu_ns;             /* its clock at the last look, or when the pause began */
@@ -54,6 +55,11 @@ struct sf_agent_thread {
 	struct sf_timer_coverage coverage;
 	uint64_t clock_spared_ns;    /* until when its clock is set only if it must be */
 };
+
+static inline bool sf_agent_thread_is_deaf(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->entry->flags) & SF_ENTRY_DEAF;
+}
 
 struct sf_agent_threads {
 	const struct sf_agent_options *options;

@@ -102,12 +102,16 @@ struct sf_profile_sample {
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
 
 /*
- * The advice behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show
- * no more of that code.
+ * The advice behind the hint. `narrow`, `deaf` and `lost`: losses of 32-bit code, of threads that block the signal, and
+ * all losses, in one unit. More samples show no more of such code and such threads.
  */
-static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t lost)
+static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t deaf, uint64_t lost)
 {
-	return 2 * narrow > lost ? "" : " A higher --rate or --max-cost, or another engine, sees more.";
+	if (2 * narrow > lost)
+		return "";
+	if (2 * deaf > lost)
+		return " Threads block the signal that samples them (deaf): an engine that watches from outside sees them.";
+	return " A higher --rate or --max-cost, or another engine, sees more.";
 }
 #define SF_UNSEEN_PERCENT 3
 #define SF_UNSEEN_NS 20000000
