@@ -173,7 +173,7 @@ static bool make_all(int *outbox_fd_ret, struct sf_error *err)
 	agent.workspace = sf_workspace_create(&sf_handler.code.memory, agent.options.max_depth, PIECE_SIZE);
 	if (!agent.workspace)
 		return sf_fail_memory(err);
-	agent.threads = sf_agent_threads_create(&agent.options, err);
+	agent.threads = sf_agent_threads_create(&agent.options, agent.workspace, err);
 	return agent.threads && install_signal(err) && choose_clock(err);
 }
 

@@ -125,7 +125,7 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 	if (begins_full)
 		fill_outbox();
 	sampling->agent.workspace = sf_workspace_create(&sf_handler.code.memory, DEPTH, 8192);
-	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, &err);
+	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, sampling->agent.workspace, &err);
 	assert_non_null(sampling->agent.threads);
 	assert_int_equal(sf_chain_install(SIGPROF, sf_handler_enter), 0);
 	atomic_store(&sf_handler.link.mode, (uint32_t)mode);

@@ -48,10 +48,18 @@ static bool map_slots(struct sf_error *err)
 	return true;
 }
 
+/* Without memory for it no still is kept. At the end of a profile all are walked, and the items are free. */
+static void map_kept(void)
+{
+	if (!sf_handler.link.kept)
+		sf_handler.link.kept = sf_map_own(sizeof(*sf_handler.link.kept), SF_WIPED);
+}
+
 bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error *err)
 {
 	if (!map_slots(err))
 		return false;
+	map_kept();
 	for (uint32_t i = 0; options->walk == SF_AGENT_HANDLER && i < sf_handler.link.n_slots; i++) {
 		struct sf_slot *slot = &sf_handler.link.slots[i];
 		struct sf_workspace *made;

@@ -9,7 +9,7 @@
 
 #include "agent/agent.h"
 
-/* Slots into sf_handler; with the walk in the handler each gets a workspace. */
+/* Slots, and room for stills that are kept, into sf_handler; with the walk in the handler each gets a workspace. */
 bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error *err);
 /*
  * Every slot is free again, which may take as long as a thread that stands has patience. False: not

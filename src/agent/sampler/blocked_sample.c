@@ -22,7 +22,8 @@
  */
 #define AGAIN_SHARE 8
 #define AGAIN_NS 1000000000
-#define MAX_PUT_OFF 20
+#define MAX_PUT_OFF 20         /* looks in a thread's life, until its handles are there */
+#define MAX_PUT_OFF_FOR_CODE 5 /* until the map has the code where it sleeps */
 
 /*
  * A call that goes on after an interruption does so as restart_syscall, which says nothing to a
@@ -106,15 +107,24 @@ static bool may_change(const struct sf_trace *trace)
 	return trace->end != SF_END_ROOT || sf_trace_may_be_stale(trace);
 }
 
-/* Its walk may change, and a handle that it lacks will be there in a moment. */
+/* How many looks a walk that may change is put off: what it lacks will be there in a moment. */
+static uint32_t most_put_off(const struct sf_workspace *workspace, const struct sf_agent_thread *thread)
+{
+	if (!may_change(&workspace->trace) || !workspace->still.map)
+		return 0;
+	if (waits_for_handles(workspace->still.map, thread->entry))
+		return MAX_PUT_OFF;
+	return workspace->trace.end == SF_END_NO_CODE ? MAX_PUT_OFF_FOR_CODE : 0;
+}
+
+/* What the thread sleeps until then belongs to its next sample. */
 static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
 {
-	const struct sf_workspace *workspace = agent->workspace;
+	const uint32_t most = most_put_off(agent->workspace, thread);
 
-	if (!may_change(&workspace->trace) || !workspace->still.map ||
-	    !waits_for_handles(workspace->still.map, thread->entry))
-		return false;
-	return ++thread->n_put_off <= MAX_PUT_OFF;
+	if (most && sf_trace_may_be_stale(&agent->workspace->trace))
+		sf_handler_note_stale_map(&sf_handler);
+	return most && ++thread->n_put_off <= most;
 }
 
 static bool is_within(uint64_t address, const void *start, size_t size)
@@ -138,6 +148,8 @@ bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thre
 
 	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc || waits_for_us(&place))
 		return false;
+	/* Before: AGAIN extends the last sample of the thread. */
+	sf_handler_settle_kept(&sf_handler, agent->workspace, thread->serial);
 	fill(&agent->workspace->still, thread, &place, now_ns);
 	thread->asleep_handles = all_handles(thread->entry);
 	sf_handler_walk(&sf_handler.code, agent->workspace, &agent->workspace->still, thread->entry);

@@ -20,6 +20,7 @@
 #define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
 #define IDLE_NS 100000000        /* between two looks, where only clocks are looked after */
 #define SETTLE_NS 5000000        /* while requests are under way */
+#define KEPT_NS 20000000         /* while stills are kept: a new map wakes it sooner */
 #define SOON_NS 500000           /* until a round is tried again */
 #define END_NS 200000000         /* for threads that stand when it ends */
 
@@ -214,6 +215,8 @@ static uint64_t wake_time(const struct sf_sampler_loop *loop, uint64_t now_ns)
 		time_ns = earlier(time_ns, loop->next_tick_ns);
 	if (loop->requests.n)
 		time_ns = earlier(time_ns, now_ns + SETTLE_NS);
+	if (sf_kept_stills_any(sf_handler.link.kept))
+		time_ns = earlier(time_ns, now_ns + KEPT_NS);
 	return time_ns;
 }
 
@@ -231,6 +234,7 @@ bool sf_sampler_loop_turn(struct sf_sampler_loop *loop)
 
 	sf_handler_serve(&sf_handler, agent->workspace);
 	now_ns = sf_raw_now_ns();
+	sf_handler_walk_kept(&sf_handler, agent->workspace, now_ns);
 	sf_requests_settle(&loop->requests, now_ns);
 	pause_or_resume(loop, atomic_load(&agent->paused), now_ns);
 	tick(loop, now_ns);
@@ -276,6 +280,7 @@ static void switch_off(struct sf_sampler_loop *loop)
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_thread_fence(memory_order_seq_cst);
 	serve_the_rest(loop, sf_raw_now_ns() + END_NS);
+	sf_handler_settle_kept(&sf_handler, loop->agent->workspace, 0);
 }
 
 static void wind_up(struct sf_sampler_loop *loop)

@@ -150,6 +150,7 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 		return;
 	sf_agent_clock_disarm(thread->entry);
 	atomic_fetch_or(&thread->entry->flags, SF_ENTRY_UNWATCHED);
+	sf_handler_settle_kept(&sf_handler, threads->workspace, thread->serial); /* nothing of it comes after its end */
 	sf_blocked_sample_again(threads->options, thread, now_ns);
 	if (!thread->replaced && sf_agent_thread_cpu(thread->tid, &cpu_ns)) {
 		thread->cpu_ns = cpu_ns;

@@ -45,7 +45,7 @@ static bool set_names(struct sf_agent_threads *threads, struct sf_error *err)
 	return true;
 }
 
-struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
+struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options, struct sf_workspace *workspace,
 						 struct sf_error *err)
 {
 	struct sf_agent_threads *threads = sf_map_own(sizeof(*threads), SF_NOT_THERE);
@@ -55,6 +55,7 @@ struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *
 		return NULL;
 	}
 	threads->options = options;
+	threads->workspace = workspace;
 	threads->all = sf_map_own(ALL_SIZE, SF_NOT_THERE);
 	threads->places = sf_map_own(PLACES_SIZE, SF_NOT_THERE);
 	threads->entries = sf_agent_thread_table();

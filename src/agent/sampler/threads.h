@@ -38,7 +38,7 @@ struct sf_agent_thread {
 	bool     may_change_asleep;  /* ... whose walk may be another one than with ... */
 	const void *asleep_map;      /* ... this code map and ... */
 	uint64_t asleep_handles;     /* ... these handles */
-	uint32_t n_put_off;          /* samples that wait until its handles are there */
+	uint32_t n_put_off;          /* samples that wait until its handles, or its code, are there */
 	bool     matches;            /* its name matches threads= */
 	bool     replaced;           /* another thread has its id now */
 	bool     blocked_us;         /* it blocked our signal at the last poll without a new sample */
@@ -71,6 +71,7 @@ struct sf_agent_threads {
 	_Atomic uint32_t n_scans;             /* begun; others may read it */
 	uint32_t *places;                     /* by entry: place in `all` + 1, 0: none */
 	struct sf_thread_entry *entries;
+	struct sf_workspace *workspace;       /* the sampler's, not owned */
 	int32_t  own[3];                      /* unwatched: sampler, service thread, listener; 0: none */
 	uint64_t own_ended_cpu_ns;            /* of those that have ended and will be followed by others */
 	regex_t  names;
@@ -87,7 +88,7 @@ struct sf_agent_threads {
 };
 
 /* Sets sf_handler.link.entries. The sampler sets `clock` when it starts. */
-struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
+struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options, struct sf_workspace *workspace,
 						 struct sf_error *err);
 void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; ended before */
 

@@ -183,6 +183,8 @@ static void publish(struct sf_service *service, struct sf_code_map *old)
 	retired.n_quiet = atomic_load(&service->agent->n_quiet);
 	if (old)
 		sf_vec_push(&service->retired, retired); /* there is room: renew() */
+	if (sf_kept_stills_any(sf_handler.link.kept))
+		sf_wake_up_post(&sf_handler.link.wake_up);
 }
 
 static bool renew(struct sf_service *service, struct sf_error *err)

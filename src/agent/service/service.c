@@ -306,13 +306,28 @@ void sf_service_wait_for_tables(uint64_t timeout_ns)
 		sf_sleep_until(now_ns + LOOK_NS);
 }
 
+/* The sampler puts the samples of all kept stills into the outbox; in vain where it gets no CPU until then. */
+static void settle_kept(uint64_t until_ns)
+{
+	struct sf_kept_stills *kept = sf_handler.link.kept;
+
+	if (!sf_kept_stills_any(kept))
+		return;
+	atomic_store(&kept->hurry, 1);
+	sf_wake_up_post(&sf_handler.link.wake_up);
+	while (sf_kept_stills_any(kept) && sf_now_ns() < until_ns)
+		sf_raw_futex_wait(&kept->hurry, 1, LOOK_NS);
+	atomic_store(&kept->hurry, 0);
+}
+
 bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err)
 {
 	struct sf_service *service = &the_service;
-	uint32_t wanted = atomic_fetch_add(&service->flush_asked, 1) + 1;
 	uint64_t until_ns = sf_now_ns() + timeout_ns, now_ns;
-	uint32_t flushed;
+	uint32_t wanted, flushed;
 
+	settle_kept(until_ns - timeout_ns / 2);
+	wanted = atomic_fetch_add(&service->flush_asked, 1) + 1;
 	sf_wake_up_post(&sf_handler.output.wake_up);
 	while ((int32_t)((flushed = atomic_load(&service->flushed)) - wanted) < 0) {
 		now_ns = sf_now_ns();

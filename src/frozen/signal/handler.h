@@ -25,7 +25,7 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext);
 
 /*
  * Walks the thread that is held in a slot, puts the sample into the outbox, and returns the end of
- * the walk. Without room in the outbox the sample becomes a loss. Without room for the loss, its
+ * the walk. Where the map lacks code, the still is kept (kept_stills.h). Without room in the outbox the sample becomes a loss. Without room for the loss, its
  * weight goes to the thread's next sample. The sampler calls this between sf_slot_take and
  * sf_slot_release. For requested threads the CPU weight is computed first (weight.h). Signal-safe.
  */
@@ -41,6 +41,14 @@ enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *w
  */
 #define SF_SERVED_AT_ONCE 16
 unsigned sf_handler_serve(struct sf_handler *handler, struct sf_workspace *workspace);
+
+/*
+ * Walks kept stills again, and puts their samples into the outbox: those that another map is there for, and those that
+ * have waited long enough. Only the sampler calls this. Signal-safe.
+ */
+void sf_handler_walk_kept(struct sf_handler *handler, struct sf_workspace *workspace, uint64_t now_ns);
+/* All of the thread with this serial, however their walks end; 0: all of all threads. Only the sampler. Signal-safe. */
+void sf_handler_settle_kept(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t serial);
 
 /*
  * sf_workspace_walk of a thread with this entry (NULL: without one). Where the walk stops in native

@@ -140,6 +140,22 @@ static void put_sample(struct sf_handler *handler, struct sf_workspace *workspac
 		lose_sample(&handler->output, entry, slot, SF_LOSS_RING_FULL);
 }
 
+/* True: the walk met code that the map may get soon. The sample comes later. */
+static bool keep(struct sf_handler *handler, const struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
+	struct sf_stream_sample sample;
+
+	if (!sf_kept_stills_want(&workspace->trace))
+		return false;
+	fill_sample(slot, entry, &sample);
+	if (!sf_kept_stills_keep(handler->link.kept, &handler->code.memory, &workspace->still, slot->entry, &sample))
+		return false;
+	atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
+	sf_handler_note_stale_map(handler);
+	return true;
+}
+
 /* A second sample of the same moment, by the other walk: it stands for no time. */
 static void put_twin(struct sf_handler *handler, struct sf_workspace *workspace,
 		     const struct sf_slot *slot)
@@ -241,7 +257,8 @@ static enum sf_end sample_by_own_walk(struct sf_handler *handler, sf_own_walk_fn
 
 	end = own_walk && !twice ? own_walk(&handler->code, workspace, still, entry, ucontext) :
 				   sf_handler_walk(&handler->code, workspace, still, entry);
-	put_sample(handler, workspace, slot);
+	if (own_walk || !keep(handler, workspace, slot))
+		put_sample(handler, workspace, slot);
 	if (twice) {
 		end = own_walk(&handler->code, workspace, still, entry, ucontext);
 		put_twin(handler, workspace, slot);

@@ -18,6 +18,7 @@
 #include "frozen/ends.h"
 #include "frozen/output/frame_keys.h"
 #include "frozen/signal/event_meter.h"
+#include "frozen/signal/kept_stills.h"
 #include "frozen/signal/output.h"
 #include "frozen/signal/slot.h"
 #include "frozen/signal/thread_table.h"
@@ -62,6 +63,7 @@ struct sf_handler_link {
 	uint32_t n_slots;
 	struct sf_thread_entry *entries;   /* the thread table; NULL: no profile has begun yet */
 	struct sf_wake_up wake_up;         /* the sampler sleeps on it */
+	struct sf_kept_stills *kept;       /* NULL: no still is kept */
 	_Atomic uint32_t last_serial;      /* of threads, in the stream */
 	_Atomic uint32_t n_with_serial;    /* threads that got a serial; counted after the serial is
 					    * stored */

@@ -126,7 +126,6 @@ static void read_first(struct sf_workspace *workspace, const struct sf_still *st
 {
 	uint64_t stack;
 
-	workspace->piece_size = 0;
 	if (!sf_code_map_near_runtime(still->map, still->regs.pc))
 		return;
 	stack = piece_start(still->regs.r[still->arch->sp]);
@@ -159,13 +158,30 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	return in_piece(workspace, ret, addr, size);
 }
 
+/* Of a held thread without a window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
+static struct sf_reader reader_of(struct sf_workspace *workspace)
+{
+	const struct sf_window *copy = workspace->copy;
+	struct sf_reader reader = { .read = read_memory, .arg = workspace };
+
+	if (!copy)
+		return reader;
+	reader.window = copy->bytes;
+	reader.window_start = copy->start;
+	reader.window_size = copy->size;
+	reader.stack_end = copy->stack_end;
+	reader.copied = true;
+	return reader;
+}
+
 static enum sf_end walk(struct sf_workspace *workspace, struct sf_still *still)
 {
 	workspace->map = still->map;
-	read_first(workspace, still);
+	workspace->piece_size = 0;
+	if (!workspace->copy)
+		read_first(workspace, still);
 	sf_own_memory_lines_init(&workspace->lines, workspace->access);
-	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
-	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
+	still->memory = reader_of(workspace);
 	memcpy(still->scratch, workspace->scratch, sizeof(still->scratch));
 	return sf_walk(still, &workspace->trace);
 }

@@ -18,6 +18,7 @@ struct sf_workspace {
 	struct sf_stream_frame *packed;      /* room for trace.capacity: the frames of a sample */
 	struct sf_still still;               /* for callers without a still of their own */
 	const struct sf_code_map *map;       /* of the walk under way */
+	const struct sf_window *copy;        /* of the stack, set by the caller: the thread has run on. NULL: it is held */
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
@@ -37,7 +38,7 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 
 /*
- * Walks a held thread of this process, or the calling thread from its signal context, into
+ * Walks a held thread of this process, the calling thread from its signal context, or a copied stack (workspace->copy), into
  * workspace->trace. The caller sets still->regs, map, arch and tid; this function sets still->memory.
  * `still` may be workspace->still. Entries of workspace->caches are used instead of reads.
  * Signal-safe.

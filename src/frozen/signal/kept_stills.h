@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stills whose walks met code that the map does not have yet: their registers and a copy of their stacks. The thread runs
+ * on. When the service thread has published another map, the sampler walks them again (kept_walks.c). While a program starts, its loader
+ * and its runtimes map code all the time, and without that a third of its samples would be cut.
+ *
+ * An item is one word: FREE -> FILLING by a thread in its handler, or by the sampler; FILLING -> FULL by the same; FULL ->
+ * FREE by the sampler. Without a free item a sample stays as its first walk left it.
+ */
+#ifndef SF_FROZEN_SIGNAL_KEPT_STILLS_H
+#define SF_FROZEN_SIGNAL_KEPT_STILLS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/arch.h"
+#include "frozen/memory/own_memory.h"
+#include "frozen/output/record.h"
+#include "frozen/still.h"
+#include "frozen/trace.h"
+
+#define SF_N_KEPT_STILLS 8
+#define SF_KEPT_STACK (64u << 10) /* bytes; the outer part of a larger stack is cut */
+
+enum { SF_KEPT_FREE, SF_KEPT_FILLING, SF_KEPT_FULL };
+
+struct sf_kept_still {
+	_Atomic uint32_t state;     /* SF_KEPT_FREE, ... */
+	uint32_t entry;             /* of the thread, number (thread_table.h) */
+	int32_t  tid;
+	struct sf_regs regs;
+	struct sf_stream_sample sample;
+	uint64_t map_serial;        /* of the map by which it was walked; the sampler's once it is FULL */
+	uint64_t stack_start, stack_size;
+	uint8_t  stack[SF_KEPT_STACK];
+};
+
+/* Zeroed to begin with: pages that no still needs are not touched. */
+struct sf_kept_stills {
+	_Atomic uint32_t n;             /* FULL, or about to be */
+	_Atomic uint32_t hurry;         /* all are wanted now */
+	_Atomic uint64_t not_before_ns; /* the program has code that no map gets: none is kept until then */
+	uint64_t pause_ns;              /* ... for so long, each time longer; the sampler's */
+	struct sf_kept_still items[SF_N_KEPT_STILLS];
+};
+
+/* Whether a walk that ended so may go on by another map. Signal-safe. */
+bool sf_kept_stills_want(const struct sf_trace *trace);
+
+/*
+ * Keeps a still that has just been walked, and is still held, with the sample of it, which has no frames yet. False: it is
+ * not kept, and the caller puts the sample. `kept` may be NULL. Signal-safe, any thread.
+ */
+bool sf_kept_stills_keep(struct sf_kept_stills *kept, const struct sf_own_memory *memory, const struct sf_still *still,
+			 uint32_t entry, const struct sf_stream_sample *sample);
+
+/* Whether there are any. Signal-safe. */
+static inline bool sf_kept_stills_any(const struct sf_kept_stills *kept)
+{
+	return kept && atomic_load_explicit(&kept->n, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler's walks of kept stills (kept_stills.h): part of handler.h. Signal-safe; only the sampler calls it. */
+#include "frozen/signal/handler.h"
+
+#include <stddef.h>
+
+#include "frozen/frozen.h"
+
+#define MAX_AGE_NS 100000000u          /* for which a map is waited for */
+#define MAX_PAUSE_NS 3200000000u
+#define MORE_STACK (UINT64_C(1) << 30) /* beyond the copy, where that is not all of the stack */
+
+/* NULL: the thread has ended, and another one may have its entry. */
+static struct sf_thread_entry *entry_of(const struct sf_handler *handler, const struct sf_kept_still *item)
+{
+	struct sf_thread_entry *entry = &handler->link.entries[item->entry];
+
+	return atomic_load_explicit(&entry->serial, memory_order_relaxed) == item->sample.serial ? entry : NULL;
+}
+
+static void walk_again(const struct sf_handler *handler, struct sf_workspace *workspace, const struct sf_kept_still *item)
+{
+	const uint64_t end = item->stack_start + item->stack_size;
+	const struct sf_window stack = {
+		.bytes = item->stack, .start = item->stack_start, .size = item->stack_size,
+		.stack_end = item->stack_size == SF_KEPT_STACK ? end + MORE_STACK : 0,
+	};
+
+	workspace->still = (struct sf_still){
+		.arch = handler->config.arch,
+		.regs = item->regs,
+		.map = atomic_load(&handler->code.map),
+		.pid = handler->config.pid,
+		.tid = item->tid,
+		.flags = SF_STILL_COPY,
+		.state = item->sample.state,
+		.syscall = SF_SYSCALL_NONE,
+		.time_ns = item->sample.time_ns,
+	};
+	workspace->copy = &stack;
+	sf_handler_walk(&handler->code, workspace, &workspace->still, entry_of(handler, item));
+	workspace->copy = NULL;
+}
+
+/* What no later map has helped is code of the program's own: then stills are kept more and more seldom. */
+static void note_end(struct sf_kept_stills *kept, bool helped, uint64_t now_ns)
+{
+	if (helped) {
+		kept->pause_ns = 0;
+		return;
+	}
+	kept->pause_ns = kept->pause_ns < MAX_AGE_NS ? MAX_AGE_NS : 2 * kept->pause_ns;
+	if (kept->pause_ns > MAX_PAUSE_NS)
+		kept->pause_ns = MAX_PAUSE_NS;
+	atomic_store_explicit(&kept->not_before_ns, now_ns + kept->pause_ns, memory_order_relaxed);
+}
+
+static void put(struct sf_handler *handler, struct sf_workspace *workspace, struct sf_kept_still *item)
+{
+	struct sf_kept_stills *kept = handler->link.kept;
+	const struct sf_stream_sample *sample = &item->sample;
+
+	if (!sf_handler_put(handler, workspace, &item->sample))
+		sf_output_lose(&handler->output, sample->serial, SF_LOSS_RING_FULL, sample->cpu_ns, sample->wall_ns, sample->ticks);
+	atomic_fetch_sub(&kept->n, 1);
+	atomic_store_explicit(&item->state, SF_KEPT_FREE, memory_order_release);
+}
+
+static uint64_t present_map(const struct sf_handler *handler)
+{
+	const struct sf_code_map *map = atomic_load(&handler->code.map);
+
+	return map ? map->serial : 0;
+}
+
+static bool is_full(const struct sf_kept_still *item)
+{
+	return atomic_load_explicit(&item->state, memory_order_acquire) == SF_KEPT_FULL;
+}
+
+/* Walks the still if there is another map, or no more time to wait for one. */
+static void serve(struct sf_handler *handler, struct sf_workspace *workspace, struct sf_kept_still *item, uint64_t now_ns)
+{
+	const bool is_last = atomic_load(&handler->link.kept->hurry) || now_ns > item->sample.time_ns + MAX_AGE_NS;
+	const uint64_t serial = present_map(handler);
+	bool is_stale;
+
+	if (!is_last && serial == item->map_serial)
+		return;
+	walk_again(handler, workspace, item);
+	is_stale = sf_kept_stills_want(&workspace->trace);
+	if (is_stale && !is_last) {
+		item->map_serial = serial;
+		sf_handler_note_stale_map(handler);
+		return;
+	}
+	note_end(handler->link.kept, !is_stale, now_ns);
+	put(handler, workspace, item);
+}
+
+void sf_handler_walk_kept(struct sf_handler *handler, struct sf_workspace *workspace, uint64_t now_ns)
+{
+	struct sf_kept_stills *kept = handler->link.kept;
+
+	if (!sf_kept_stills_any(kept))
+		return;
+	for (uint32_t i = 0; i < SF_N_KEPT_STILLS; i++) {
+		if (is_full(&kept->items[i]))
+			serve(handler, workspace, &kept->items[i], now_ns);
+	}
+}
+
+void sf_handler_settle_kept(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t serial)
+{
+	struct sf_kept_stills *kept = handler->link.kept;
+
+	if (!sf_kept_stills_any(kept))
+		return;
+	for (uint32_t i = 0; i < SF_N_KEPT_STILLS; i++) {
+		struct sf_kept_still *item = &kept->items[i];
+
+		if (!is_full(item) || (serial && item->sample.serial != serial))
+			continue;
+		walk_again(handler, workspace, item);
+		put(handler, workspace, item);
+	}
+}
