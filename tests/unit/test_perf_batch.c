@@ -542,6 +542,53 @@ static void test_sleepers_are_not_held(void **state)
 	assert_int_equal(n_holds, 1);
 }
 
+/* A sample whose copy has so many of 256 bytes. */
+static void sample_of(uint64_t time_ns, uint64_t filled)
+{
+	struct made_record made;
+
+	made_sample(&made, 10, 10, time_ns, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, filled);
+	append(0, &made);
+}
+
+/*
+ * Of a thread whose stack is deep at times the copies that have its first frame are walked. It is held in place of the
+ * others, and the hold has their part of the CPU time.
+ */
+static void test_whole_copies_of_a_deep_thread(void **state)
+{
+	(void)state;
+	perf.may_hold = true;
+	sample_of(1, 256);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	atomic_store(&threads[0].needs.n_too_short, SF_TOO_SHORT);
+	sample_of(2, 256);
+	ran(0, 1);
+	sf_perf_batch(&perf, 2 * MS); /* nobody knows where its first frame is */
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(n_holds, 1);
+	atomic_store(&threads[0].needs.root_sp, sent[0].sp + 128);
+	for (uint64_t t = 3; t <= 6; t++)
+		sample_of(t, t % 2 ? 256 : 128);
+	ran(0, 7);
+	sf_perf_batch(&perf, 3 * MS);
+	assert_int_equal(n_holds, 2);
+	assert_int_equal(n_sent, 3);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(sent[i].time_ns, 2 * i + 1);
+		assert_int_equal(sent[i].stack_size, 256);
+		assert_int_equal(sent[i].cpu_ns, 2 * MS);
+	}
+	assert_int_equal(threads[0].account.cpu_ns, 4 * MS); /* for the hold */
+	atomic_store(&threads[0].needs.leads.at[0], 0x1000); /* it uses another stack, too */
+	sample_of(7, 256);
+	ran(0, 1);
+	sf_perf_batch(&perf, 4 * MS);
+	assert_int_equal(n_holds, 3);
+	assert_int_equal(n_sent, 3);
+}
+
 static void test_losses_are_counted(void **state)
 {
 	struct made_record made;
@@ -1020,6 +1067,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sleepers_are_not_held, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_whole_copies_of_a_deep_thread, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),

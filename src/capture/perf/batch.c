@@ -16,7 +16,8 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (!thread || !thread->batch.n || (!thread->batch.has_first && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
+	if (!thread || !thread->batch.n || sf_perf_is_to_be_held(perf, thread, record) ||
+	    (!thread->batch.has_first && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
 		return;
 	thread->batch.has_first = false;
 	sf_perf_send_sample(perf, thread, record);
@@ -148,7 +149,10 @@ static void handle_all(struct sf_perf *perf, uint64_t now_ns)
 	}
 }
 
-/* Copies that were cut at their full size ask for larger ones. */
+/*
+ * Copies that were cut at their full size ask for larger ones. What a walk has found out since the samples were counted may
+ * have left one for the hold.
+ */
 static void learn_sizes(struct sf_perf *perf)
 {
 	for (size_t i = 0; i < perf->due.n; i++) {
@@ -157,6 +161,7 @@ static void learn_sizes(struct sf_perf *perf)
 		const bool is_cut = perf->counting.on ? atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed)
 						      : atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
 
+		thread->batch.n = 0;
 		if (thread->copy_was_full && is_cut)
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
@@ -171,6 +176,7 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 		struct sf_thread *thread = perf->to_hold.items[i];
 
 		thread->batch.is_hold = false;
+		thread->batch.n_held = 0;
 		thread->looked_ns = sf_now_ns();
 		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 		thread->kernel_time.holds = false;

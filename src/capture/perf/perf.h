@@ -72,6 +72,12 @@ bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struc
  */
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 
+/*
+ * Bytes of the record's stack up to where the thread's first frame was at the last walk that came to it; 0: the copy is
+ * shorter, or that is not known, or the thread uses other stacks, too.
+ */
+uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record);
+
 /* The same at an event, with a weight of its own. False: the walks are so far behind that the relay has no room. */
 bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_weight *weight);
@@ -84,6 +90,9 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record);
 /* The same. Where it is new, and `meets`, it is met. NULL: it is not known. */
 struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
+
+/* Whether the thread is to be held in place of this sample. The answer may change when a walk ends. */
+bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 
 /*
  * The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of

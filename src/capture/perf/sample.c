@@ -7,10 +7,25 @@
 #include "capture/perf/perf.h"
 
 #define COPY_MIN 2048u         /* bytes of a stack that are handed on at least, if there are so many */
+#define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
 
-static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_perf_record *record)
+uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const uint32_t want = 2 * atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint64_t root_sp = atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
+	struct sf_regs regs;
+	uint64_t sp;
+
+	if (!root_sp || !record->regs || record->is_32_bit || atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
+		return 0;
+	sf_perf_load_regs(record->regs, &regs);
+	sp = regs.r[sf_arch_host()->sp];
+	return sp <= root_sp && root_sp - sp + ROOT_SIZE <= record->stack_size ? (uint32_t)(root_sp - sp + ROOT_SIZE) : 0;
+}
+
+static uint32_t bytes_to_copy(struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	const uint32_t learnt = 2 * atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint32_t whole = sf_perf_whole_size(thread, record), want = learnt > whole ? learnt : whole;
 	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
 
 	return record->stack_size < most ? record->stack_size : most;
@@ -199,7 +214,7 @@ static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf
 
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n--, perf->events.period_ns);
+	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n-- + thread->batch.n_held, perf->events.period_ns);
 	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_chain);
 
 	if (has_stack(perf, thread, record, &weight))

@@ -48,11 +48,22 @@ struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_r
 	return thread || !meets ? thread : meet(perf, record, now_ns);
 }
 
-/* The thread is held once, in place of its samples in this batch. */
+/*
+ * The kernel's copies of the thread's stack are not enough. But one that has the thread's first frame is: where a stack is
+ * deep at times, the thread is not held at the others.
+ */
+bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
+	       !sf_perf_whole_size(thread, record);
+}
+
+/* The thread is held once, in place of all such samples in this batch, and the hold has their part of the CPU time. */
 static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 {
 	if (!thread->batch.is_hold)
 		thread->batch.is_hold = sf_vec_push(&perf->to_hold, thread);
+	thread->batch.n_held += thread->batch.is_hold;
 }
 
 /*
@@ -123,7 +134,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		thread = meet(perf, record, now_ns);
 	if (!thread || !thread->watched)
 		return;
-	if (perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread)) {
+	if (sf_perf_is_to_be_held(perf, thread, record)) {
 		want_hold(perf, thread);
 		return;
 	}

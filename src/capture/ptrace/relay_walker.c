@@ -93,6 +93,13 @@ static uint32_t next_size(const struct sf_stack_copy *copy, const struct sf_verd
 	return up_to > want ? up_to : sf_copy_next(want, verdict->stack_used);
 }
 
+/* Where a stack begins that has the thread's first frame. */
+static void note_root(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
+{
+	if (verdict->end == SF_END_ROOT && !copy->n_others)
+		atomic_store_explicit(&thread->needs.root_sp, copy->stack_start + verdict->stack_used, memory_order_relaxed);
+}
+
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)
 {
 	if (end == SF_END_REGISTER && still->flags & SF_STILL_UNHELD)
@@ -153,6 +160,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 		*carried = (struct sf_carried){ 0 };
 	atomic_store_explicit(&thread->needs.again, (cut && !last) || has_lead || up_to, memory_order_relaxed);
 	note_missing_registers(thread, &copied.still, verdict.end);
+	note_root(thread, &record->copy, &verdict);
 	score_copy(thread, &record->copy, &verdict);
 	return !verdict.failed;
 }

@@ -34,6 +34,7 @@ struct sf_copy_needs {
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
 	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
+	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
 };
 
@@ -81,7 +82,8 @@ struct sf_thread_batch {
 	uint32_t n;              /* samples to walk ... */
 	uint64_t period_ns;      /* ... and the sum of their periods */
 	bool     has_first;      /* the thread's first sample is among them, and is walked whatever that costs */
-	bool     is_hold;        /* the thread is held in their place */
+	bool     is_hold;        /* the thread is held ... */
+	uint32_t n_held;         /* ... in place of so many more */
 	uint64_t passed_ns;      /* periods of samples that were passed over since the last one that was walked */
 	struct sf_weight passed; /* the same of samples of events */
 };
