@@ -1023,6 +1023,45 @@ static void test_described_code(void **state)
 }
 
 /*
+ * The slow part of a barrier stands behind all that is described, and jumps back behind its instruction. That says what it
+ * is part of where instructions are described, and nothing where only safepoints are.
+ */
+static void test_slow_parts(void **state)
+{
+	static const uint8_t slow[] = {
+		0xf0, 0x83, 0x44, 0x24, 0xc0, 0, 0x80, 0x3e, 0,   /* lock add dword [rsp-64], 0; cmp byte [rsi], 0 */
+		0x74, 0x05, 0xe8, 0, 0, 0, 0,                     /* je +5; call */
+		0xe9, 0xdc, 0xff, 0xff, 0xff,                     /* jmp -36 */
+		0x90, 0xeb, 0x7f, 0xe9, 0xd6, 0xff, 0xff, 0xff,   /* nop; jmp 127; jmp -42 */
+	};
+	static const uint8_t starts[] = { 0, 6, 9, 11, 16 };
+	struct fake_jvm *jvm = *state;
+	const struct fake_code wanted = {
+		.name = "nmethod", .size = 96, .frame_size = 4, .level = 4, .pc = 48, .inlined_bci = 1, .compile_id = 7,
+		.method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8),
+		.inlined = fake_method(jvm, "a/B", "inlined", "()V", NULL, 8),
+	};
+	const uint64_t code = fake_code(jvm, &wanted);
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	fake_bytes(jvm, code + 63, slow, sizeof(slow)); /* it jumps to 48; the other one goes elsewhere */
+	assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 63, &blob));
+	for (unsigned described = 0; described < 2; described++) {
+		jvm->hotspot.describes_all = described;
+		for (size_t i = 0; i < sizeof(starts); i++) {
+			sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 63 + starts[i], true, &scopes);
+			assert_int_equal(scopes.n, described ? 2 : 1);
+			assert_int_equal(scopes.approximate, !described);
+			assert_int_equal(scopes.items[0].method, described ? wanted.inlined : wanted.method);
+		}
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 84, true, &scopes);
+		assert_int_equal(scopes.n, 1);
+		assert_true(scopes.approximate);
+	}
+}
+
+/*
  * Into a method that calls nothing nothing is inlined, and no record is needed to know that. An interpreter has put its own
  * bytecodes in place of others: one for a field and its return, or one for a call.
  */
@@ -1458,6 +1497,7 @@ int main(void)
 		cmocka_unit_test(test_continuation),
 		cmocka_unit_test(test_untold_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_slow_parts, make, destroy),
 		cmocka_unit_test_setup_teardown(test_method_that_calls_nothing, make, destroy),
 		cmocka_unit_test_setup_teardown(test_many_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_described_code, make, destroy),

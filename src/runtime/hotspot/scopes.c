@@ -9,11 +9,13 @@
  */
 #include "runtime/hotspot/scopes.h"
 
+#include "frozen/hotspot/instruction.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/unsigned5.h"
 
 #define MAX_PC_DESCS (1 << 20)
 #define MAX_METADATA (1 << 20)
+#define SLOW_PART 256    /* bytes of code that are looked through for the jump back from a slow part */
 
 /* Bytes that are read ahead. */
 #define PCS_AHEAD 512    /* around where a record is expected */
@@ -198,10 +200,65 @@ static bool is_described(const struct arrays *arrays, uint64_t blob)
 	       (!maps || get(arrays, SF_HS_OOP_MAPS_N, maps, &n)) && arrays->n_pcs > 2 + (maps ? n : 0);
 }
 
+static bool is_conditional(const struct sf_instruction *in)
+{
+	return (in->map == SF_MAP_ONE && (in->opcode & 0xf0) == 0x70) || (in->map == SF_MAP_0F && (in->opcode & 0xf0) == 0x80);
+}
+
+static bool is_jmp(const struct sf_instruction *in)
+{
+	return in->map == SF_MAP_ONE && (in->opcode == 0xe9 || in->opcode == 0xeb);
+}
+
+/* A jump in a register, ret and hlt. */
+static bool leads_nowhere(const struct sf_instruction *in)
+{
+	return in->map == SF_MAP_ONE && (in->opcode == 0xc3 || in->opcode == 0xf4 || (in->opcode == 0xff && (in->reg & 6) == 4));
+}
+
+/*
+ * Slow parts of instructions stand behind all that is described: of barriers of garbage collectors (HotSpot: BarrierStubC2;
+ * of G1's since JDK 24). Such a part is of the instruction behind which it jumps back. `end`: where the last record is.
+ * -1: this is none.
+ */
+static int64_t find_way_back(const struct arrays *arrays, const struct sf_blob *blob, int64_t offset, int64_t end)
+{
+	const uint64_t pc = blob->code_start + (uint64_t)offset, left = blob->code_end - pc;
+	const size_t n = left < SLOW_PART ? (size_t)left : SLOW_PART;
+	uint8_t code[SLOW_PART];
+	struct sf_instruction in;
+
+	if (!sf_read(arrays->memory, code, pc, n))
+		return -1;
+	for (size_t at = 0; sf_instruction_decode(code + at, n - at, &in); at += in.size) {
+		const int64_t to = offset + (int64_t)(at + in.size) + in.immediate;
+
+		if (in.is_vector)
+			continue;
+		if ((is_conditional(&in) || is_jmp(&in)) && to >= 0 && to <= end)
+			return to;
+		if (is_jmp(&in) || leads_nowhere(&in))
+			return -1;
+	}
+	return -1;
+}
+
+/* Where the instruction at `offset` is described; itself, where nothing else is known. */
+static int64_t place_of(const struct arrays *arrays, const struct sf_blob *blob, int64_t offset)
+{
+	int64_t end, back;
+
+	/* The last record is the limit. */
+	if (arrays->n_pcs < 3 || !pc_at(arrays, arrays->n_pcs - 2, &end) || offset <= end || !is_described(arrays, blob->address))
+		return offset;
+	back = find_way_back(arrays, blob, offset, end);
+	return back < 0 ? offset : back;
+}
+
 static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, uint64_t pc,
 		       bool exact, struct sf_java_scopes *ret)
 {
-	const int64_t offset = (int64_t)(pc - blob->code_start);
+	const int64_t offset = place_of(arrays, blob, (int64_t)(pc - blob->code_start));
 	uint64_t i = find_pc(arrays, offset, blob->code_end - blob->code_start);
 	struct sf_java_scopes below;
 	int64_t found;
