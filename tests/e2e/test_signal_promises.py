@@ -271,6 +271,13 @@ def test_small_and_strange_stacks(inside, walk, size):
 
 
 @by_both_walks
+def test_an_alternate_stack_that_threads_share(inside, walk):
+    """One alternate stack for all threads, for a handler that ends the program: handlers of ours do not meet there."""
+    ran = inside("in_shared_altstack", seconds(1, 30), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
+    assert ran.report.samples > 100, ran.report.samples
+
+
+@by_both_walks
 @pytest.mark.parametrize("which", [(), ("prof",)], ids=["own", "ours"])
 def test_interruptions_that_the_program_wants(inside, walk, which):
     """A signal of its own without SA_RESTART ends a sleep with EINTR, every time: only our EINTR is hidden. Also when it
