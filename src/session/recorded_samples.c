@@ -117,6 +117,29 @@ static bool number_labels(struct sf_recorder *recorder, const struct sf_seen *se
 		sf_recording_label(recorder->recording, seen->second_key, seen->second_value, &ret->second, err));
 }
 
+static const char *const causes[] = {
+#define X(name, word) word,
+	SF_CAUSES(X)
+#undef X
+};
+
+/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. */
+static const char *wait_label(const struct sf_still *still, char *ret, size_t size)
+{
+	char name[64];
+
+	if (still->state == SF_STATE_STOPPED)
+		return "[stopped]";
+	if (still->state != SF_STATE_BLOCKED || still->syscall == SF_SYSCALL_NONE)
+		return NULL;
+	sf_syscall_name(still->syscall, name, sizeof(name));
+	if (still->cause < sizeof(causes) / sizeof(causes[0]) && *causes[still->cause])
+		snprintf(ret, size, "[%s: %s]", name, causes[still->cause]);
+	else
+		snprintf(ret, size, "[%s]", name);
+	return ret;
+}
+
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -144,7 +167,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 
 	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !add_modules(recorder, err) ||
 	    !sf_recording_stack(recorder->recording, trace,
-				   sf_wait_label(still, label, sizeof(label)), thread->suffix.n_same,
+				   wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
 	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
 					   : sf_recording_sample(recorder->recording, &sample, err)))

@@ -8,8 +8,8 @@
 
 #include "os/clock.h"
 #include "os/process.h"
-#include "os/syscalls.h"
 #include "os/task.h"
+#include "session/mapped_code.h"
 #include "unwind/unwind.h"
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
@@ -319,7 +319,11 @@ static bool has_left_user(const struct sf_still *still, const struct sf_trace *t
 
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
 {
+	struct sf_mapped_code code;
+
+	sf_mapped_code_begin(&code, still, walker->images);
 	walk_user(walker, still, tail);
+	sf_mapped_code_end(&code, still);
 	if (has_left_user(still, &walker->trace)) {
 		walker->trace.n_frames = 0;
 		walker->trace.end = SF_END_ROOT;
@@ -374,26 +378,4 @@ void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_ru
 	sf_runtimes_examine(&walked->runtimes.all, walker->images, findings);
 	if (!sf_runtimes_any(&walked->runtimes.all) && walked->process.map)
 		examine_made_code(walker->images, walked->process.map, findings);
-}
-
-static const char *const causes[] = {
-#define X(name, word) word,
-	SF_CAUSES(X)
-#undef X
-};
-
-const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)
-{
-	char name[64];
-
-	if (still->state == SF_STATE_STOPPED)
-		return "[stopped]";
-	if (still->state != SF_STATE_BLOCKED || still->syscall == SF_SYSCALL_NONE)
-		return NULL;
-	sf_syscall_name(still->syscall, name, sizeof(name));
-	if (still->cause < sizeof(causes) / sizeof(causes[0]) && *causes[still->cause])
-		snprintf(ret, size, "[%s: %s]", name, causes[still->cause]);
-	else
-		snprintf(ret, size, "[%s]", name);
-	return ret;
 }

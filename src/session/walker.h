@@ -77,10 +77,4 @@ const char *sf_walker_news(struct sf_walker *walker, int32_t pid);
 /* Reports what can be shown of the runtimes of a process, which is prepared. */
 void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_runtime_findings *findings);
 
-/*
- * "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it
- * runs.
- */
-const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size);
-
 #endif
