@@ -90,6 +90,7 @@ struct sf_arch {
 	uint8_t     n_saved;    /* callee-saved registers that rules keep, without sp */
 	uint8_t     saved[SF_MAX_SAVED];
 	uint8_t     syscall_args[6]; /* registers of a system call's arguments */
+	uint8_t     syscall_size; /* bytes of the instruction */
 	bool        signs_returns; /* return addresses may carry a signature (DW_CFA_AARCH64_negate_ra_state) */
 	uint64_t    code_mask;  /* and-ed to a return address: takes off pointer authentication */
 	const char *vdso_clock, *vdso_cpu; /* names in the vDSO of clock_gettime and getcpu; NULL: not there */

@@ -161,6 +161,7 @@ const struct sf_arch sf_arch_aarch64 = {
 	.is_sigreturn = is_sigreturn,
 	.sigreturn = sigreturn,
 	.sigframe_size = SIGCONTEXT_REGS + (N_REGS + 1) * 8,
+	.syscall_size = 4,
 	.is_system_call = is_system_call,
 	.plt_steps = plt_steps,
 	.is_behind_call = is_behind_call,

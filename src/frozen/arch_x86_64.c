@@ -308,6 +308,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_sigreturn = is_sigreturn,
 	.sigreturn = sigreturn,
 	.sigframe_size = UC_MCONTEXT + sizeof(sigcontext_order) * 8,
+	.syscall_size = 2,
 	.is_system_call = is_system_call,
 	.loaded_syscall = loaded_syscall,
 	.plt_steps = plt_steps,

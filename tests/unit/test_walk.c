@@ -1249,6 +1249,21 @@ static void a_signal_frame_restores_everything(void **state)
 		      { APP + 0x310, STACK + 0x690, ROWS });
 }
 
+/* A thread in the trampoline's own system call stands behind that, where the rules of the trampoline have ended. */
+static void a_thread_in_sigreturn(void **state)
+{
+	(void)state;
+	r.map->regions[1].table = NULL;
+	r.still.regs.pc = LIBC + TRAMPOLINE + sizeof(trampoline);
+	recorded_reg(&r, RSP, STACK + 0x108);
+	put_sigframe(STACK + 0x108, APP + 0x10, STACK + 0x600, 0);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + TRAMPOLINE + sizeof(trampoline), STACK + 0x108, LEAF },
+		      { APP + 0x10, STACK + 0x600, SF_VIA_SIGNAL, SF_FRAME_EXACT });
+	recorded_bytes(&r, LIBC + TRAMPOLINE + 3, &(uint8_t){ 0x0e }, 1); /* another call */
+	assert_frames(SF_END_REGISTER, { LIBC + TRAMPOLINE + sizeof(trampoline), STACK + 0x108, LEAF });
+}
+
 /* The handler of a call through NULL: the interrupted pc is nowhere, and is a frame all the same. */
 static void an_interrupted_jump_to_nowhere(void **state)
 {
@@ -1695,6 +1710,7 @@ int main(void)
 		TEST(a_trampoline_in_code_without_a_table),
 		TEST(a_signal_frame_restores_everything),
 		TEST(an_interrupted_jump_to_nowhere),
+		TEST(a_thread_in_sigreturn),
 		TEST(a_signal_frame_beyond_the_copy),
 		TEST(a_signal_frame_of_ones_own),
 		TEST(a_goroutine_under_the_system_stack),

@@ -56,6 +56,16 @@ enum sf_step sf_step_clone(struct sf_cursor *cursor, const struct sf_region *reg
 	return sf_step_by_rules(cursor, region->table, rules, why);
 }
 
+/* The instruction behind the trampoline's system call, where a thread stands that is in the call. No rules cover it. */
+static bool is_in_sigreturn(const struct sf_cursor *cursor)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	const uint64_t call = cursor->regs.pc - still->arch->syscall_size;
+
+	return cursor->exact && still->arch->is_system_call(&code, call) && sf_is_sigreturn(still, call);
+}
+
 /*
  * The kernel's signal trampoline is recognised by its bytes: all registers of the interrupted code are in
  * the frame that the kernel made. The interrupted code may be on another stack, above or below, so sp is
@@ -68,7 +78,7 @@ enum sf_step sf_step_sigreturn(struct sf_cursor *cursor, const struct sf_region 
 	const struct sf_reader *memory = &cursor->still->memory;
 	const uint64_t sp = cursor->regs.r[arch->sp];
 
-	if (!region || !sf_is_sigreturn(cursor->still, cursor->regs.pc))
+	if (!region || !(sf_is_sigreturn(cursor->still, cursor->regs.pc) || is_in_sigreturn(cursor)))
 		return SF_STEP_NOT_MINE;
 	if (!sf_reg_known(&cursor->regs, arch->sp)) {
 		*why = SF_END_REGISTER;
