@@ -529,6 +529,25 @@ static void test_a_sleep_after_an_exec_is_read(void **state)
 	sf_perf_waits_deinit(&perf.sleeps.waits);
 }
 
+/*
+ * A thread that sleeps in the call that runs another program has the kernel's frames with it: the program before may be gone
+ * when the stack is walked, and then it has no others.
+ */
+static void test_a_sleep_in_an_exec(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		sleep_in(i ? "__x64_sys_execve" : "__x64_sys_futex");
+		leaves(0, 1 + 10 * i, false);
+		batch(10 + 10 * i, 1, 0);
+		assert_int_equal((buffer.copy.flags & SF_STILL_IN_EXEC) != 0, i);
+		assert_int_equal(buffer.copy.n_kernel, i);
+		comes(0, 10.1 + 10 * i);
+		batch(10.5 + 10 * i, 0, 0);
+	}
+	sf_perf_waits_deinit(&perf.sleeps.waits);
+}
+
 /* It has the kernel's copy alone. */
 static void test_a_sleep_that_is_over_is_not_read(void **state)
 {
@@ -830,6 +849,7 @@ int main(void)
 		TEST(test_looks_at_depths_have_an_end),
 		TEST(test_a_sleep_that_goes_on_is_read),
 		TEST(test_a_sleep_after_an_exec_is_read),
+		TEST(test_a_sleep_in_an_exec),
 		TEST(test_a_sleep_that_is_over_is_not_read),
 		TEST(test_a_shorter_copy_says_nothing_of_the_longest),
 		TEST(test_kept_for_the_next_batch),

@@ -114,10 +114,15 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		memcpy(ret->stack, record->stack, size);
 }
 
+static bool is_exec(int32_t syscall)
+{
+	return syscall == SYS_execve || syscall == SYS_execveat;
+}
+
 /* In a wait for another thread or for the outside, the kernel's own frames say no more than the name of the system call. */
 static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_perf_wait *wait)
 {
-	return wait->cause != SF_CAUSE_NONE || wait->syscall == SF_SYSCALL_UNTOLD || thread->exec_ns ||
+	return wait->cause != SF_CAUSE_NONE || wait->syscall == SF_SYSCALL_UNTOLD || is_exec(wait->syscall) || thread->exec_ns ||
 	       has_left_user(thread, record);
 }
 
@@ -137,7 +142,7 @@ static struct sf_copy_plan plan_to_read(struct sf_thread *thread)
  */
 static bool may_be_in_exec(const struct sf_thread *thread, const struct sf_perf_wait *wait)
 {
-	return thread->exec_ns && (wait->syscall < 0 || wait->syscall == SYS_execve || wait->syscall == SYS_execveat);
+	return thread->exec_ns && (wait->syscall < 0 || is_exec(wait->syscall));
 }
 
 /*
@@ -182,7 +187,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	copy->state = wait->is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	copy->syscall = wait->syscall;
 	copy->cause = wait->cause;
-	copy->flags |= SF_STILL_OPEN;
+	copy->flags |= SF_STILL_OPEN | (is_exec(wait->syscall) ? SF_STILL_IN_EXEC : 0u);
 	copy->is_only = true;
 	copy->room = is_read || sf_perf_stack_is_longest(record->stack_room) ? copy->stack_size : record->stack_room;
 	copy->time_ns = time_ns;
