@@ -593,6 +593,25 @@ static void nothing_known_is_empty(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_EMPTY);
 }
 
+/* Frame pointers lead through code of no file, and the stack is whole: it may have other frames when its runtime is known. */
+static void code_of_no_file_amid_a_whole_stack(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	put_call(JIT + 0x80);
+	recorded_put(&r, STACK + 0x140, STACK + 0x180);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 3);
+	assert_false(sf_trace_may_be_stale(&r.trace));
+	assert_true(sf_trace_has_code_of_no_file(&r.trace));
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_false(sf_trace_has_code_of_no_file(&r.trace));
+}
+
 static bool go_on_at_the_root(const struct sf_runtime *runtime, struct sf_cursor *cursor)
 {
 	(void)runtime;
@@ -1678,6 +1697,7 @@ int main(void)
 		TEST(the_window_needs_no_calls),
 		TEST(depth_is_only_cut_when_there_is_more),
 		TEST(nothing_known_is_empty),
+		TEST(code_of_no_file_amid_a_whole_stack),
 		TEST(a_map_without_the_code_is_stale_also_where_a_runtime_leads_on),
 		TEST(frame_pointers_where_no_row_covers),
 		TEST(a_gap_between_functions_too),

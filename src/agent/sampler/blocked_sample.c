@@ -101,10 +101,13 @@ static uint64_t all_handles(const struct sf_thread_entry *entry)
 	return all;
 }
 
-/* Whether the walk may be another one with a newer code map or with handles. */
+/*
+ * Whether the walk may be another one with a newer code map or with handles. That it is whole says little: frame pointers
+ * lead through the code of a virtual machine that is not attached to yet.
+ */
 static bool may_change(const struct sf_trace *trace)
 {
-	return trace->end != SF_END_ROOT || sf_trace_may_be_stale(trace);
+	return trace->end != SF_END_ROOT || sf_trace_may_be_stale(trace) || sf_trace_has_code_of_no_file(trace);
 }
 
 /* How many looks a walk that may change is put off: what it lacks will be there in a moment. */

@@ -197,3 +197,12 @@ bool sf_trace_may_be_stale(const struct sf_trace *trace)
 	}
 	return false;
 }
+
+bool sf_trace_has_code_of_no_file(const struct sf_trace *trace)
+{
+	bool has = false;
+
+	for (uint32_t i = 0; i < trace->n_frames; i++)
+		has = has || (!trace->frames[i].image && !sf_kind_is_managed(trace->frames[i].kind));
+	return has;
+}

@@ -70,4 +70,10 @@ enum sf_end sf_walk_with_tail(const struct sf_still *still, struct sf_tail_walk 
  */
 bool sf_trace_may_be_stale(const struct sf_trace *trace);
 
+/*
+ * Whether there is code of no file anywhere in the trace, also where frame pointers led through it: a runtime may own it that
+ * is not attached to yet. Signal-safe.
+ */
+bool sf_trace_has_code_of_no_file(const struct sf_trace *trace);
+
 #endif
