@@ -76,7 +76,7 @@ static bool on_process_forked(void *arg, int32_t pid, int32_t parent, struct sf_
 {
 	struct sf_recorder *recorder = arg;
 
-	return sf_walker_fork(&recorder->walker, pid, parent, err);
+	return sf_walker_know(&recorder->walker, parent, err) && sf_walker_fork(&recorder->walker, pid, parent, err);
 }
 
 static bool on_process_end(void *arg, int32_t pid, struct sf_error *err)

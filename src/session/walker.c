@@ -133,6 +133,11 @@ bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct s
 	return (walked && sf_process_add_mapping(&walked->process, mapping)) || sf_fail_memory(err);
 }
 
+bool sf_walker_know(struct sf_walker *walker, int32_t pid, struct sf_error *err)
+{
+	return find_process(walker, pid) || sf_fail_memory(err);
+}
+
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid), *known = find_known(walker, parent);

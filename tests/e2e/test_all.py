@@ -100,6 +100,21 @@ def test_processes_that_end_at_once(stillframe, tmp_path):
     assert mine and all(name for _, name in mine), mine
 
 
+def test_forks_without_a_sample_of_their_parents(stillframe, tmp_path):
+    """Programs that fork themselves several times, each for some microseconds: most that have a sample have a parent without one, and
+    all have ended by then. Their name and their code are those of the program at the root of the forks."""
+    script = "i=0; while [ $i -lt 200 ]; do bash -c 'x=$(y=$(z=$(echo $(:); :); :); :); :'; i=$((i+1)); done"
+    process = start_all(stillframe, tmp_path / "r.sfr", rate=999)
+    subprocess.run(["sh", "-c", script], check=True, timeout=100)
+    process.terminate()
+    recording = finished(stillframe.wait(process), tmp_path / "r.sfr")
+    names = dict(recording.rows("SELECT name, count(*) FROM processes GROUP BY 1"))
+    assert names.get("bash", 0) >= 50 and names.get("", 0) <= 0.03 * names["bash"], names
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN threads t ON t.id = s.thread JOIN processes p ON p.id = t.process "
+                               "JOIN ends e ON e.id = s.end WHERE p.name = 'bash' GROUP BY 1"))
+    assert ends.get("empty", 0) <= 0.02 * sum(ends.values()), ends
+
+
 def test_what_has_ended_is_not_counted(stillframe, tmp_path):
     """A process that ended before the recording, and that its parent has not waited for: each search finds it."""
     ended = subprocess.Popen([os.path.join(PROGRAMS, "busy_split"), "0.2"], stdout=subprocess.DEVNULL)

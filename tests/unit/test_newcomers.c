@@ -63,11 +63,34 @@ static void test_ends(void **state)
 	sf_perf_newcomers_deinit(&newcomers);
 }
 
+/* Whose code and name a process has: of the ancestors only those that ran a program, or are not known here, have their own. */
+static void test_origins(void **state)
+{
+	struct sf_perf_newcomers newcomers = { 0 };
+
+	(void)state;
+	sf_perf_newcomers_fork(&newcomers, 30, 20, "");
+	sf_perf_newcomers_fork(&newcomers, 20, 15, "sh");
+	sf_perf_newcomers_fork(&newcomers, 15, 10, "sh");
+	sf_perf_newcomers_fork(&newcomers, 10, 0, "init"); /* runs already */
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 30), 10);
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 10), 10);
+	sf_perf_newcomers_exec(&newcomers, 20, "cc", 5);
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 30), 20);
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 15), 10);
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 99), 99);
+	assert_int_equal(sf_perf_newcomers_origin(&newcomers, 0), 0);
+	sf_perf_newcomers_fork(&newcomers, 10, 15, "sh"); /* a circle */
+	assert_in_range(sf_perf_newcomers_origin(&newcomers, 15), 10, 15);
+	sf_perf_newcomers_deinit(&newcomers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_origins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1102,6 +1102,12 @@ static void a_child_begins_with_its_parents_name(void **state)
 	sf_watch_exec(&watch, 50, "next");
 	sf_watch_fork(&watch, 51);
 	expect("process 50 of 40\nname 50 next\nname 51 next\nforked 51 of 50\n");
+	sf_watch_add_process(&watch, 52, 77, "", now_ns); /* whose parent is not watched, */
+	sf_watch_originates(&watch, 52, 50);              /* but an ancestor is */
+	sf_watch_fork(&watch, 52);
+	expect("process 52 of 77\nforked 52 of 50\nname 52 next\nforked 52 of 50\n");
+	sf_watch_originates(&watch, 99, 50);
+	expect("");
 }
 
 /* Where an engine has records of what a process did at last, they are read before it is ended. */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define MAX_DEPTH 64 /* ancestors: ids that were given again may make a circle */
+
 /* The place of the first one whose pid is not smaller. New pids are mostly the largest. */
 static size_t place_of(const struct sf_perf_newcomers *newcomers, int32_t pid)
 {
@@ -101,6 +103,17 @@ void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, st
 	*ret = newcomer ? *newcomer : (struct sf_perf_newcomer){ .pid = pid };
 	if (newcomer)
 		forget(newcomers, newcomer);
+}
+
+int32_t sf_perf_newcomers_origin(const struct sf_perf_newcomers *newcomers, int32_t parent)
+{
+	const struct sf_perf_newcomer *newcomer = find(newcomers, parent);
+
+	for (unsigned i = 0; i < MAX_DEPTH && newcomer && !newcomer->exec_ns && newcomer->parent; i++) {
+		parent = newcomer->parent;
+		newcomer = find(newcomers, parent);
+	}
+	return parent;
 }
 
 void sf_perf_newcomers_exit(struct sf_perf_newcomers *newcomers, int32_t pid, uint64_t time_ns)

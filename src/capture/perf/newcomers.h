@@ -41,6 +41,11 @@ void sf_perf_newcomers_fork(struct sf_perf_newcomers *newcomers, int32_t pid, in
 void sf_perf_newcomers_exec(struct sf_perf_newcomers *newcomers, int32_t pid, const char *name, uint64_t time_ns);
 /* It has a sample: fills ret with what is known of it (parent 0, name "": nothing), and forgets it. */
 void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, struct sf_perf_newcomer *ret);
+/*
+ * The nearest ancestor, from `parent` on, that may have run a program of its own, or of which nothing is known here: it has a
+ * sample, or began before. A process without an exec has its code and its name. 0: there is none.
+ */
+int32_t sf_perf_newcomers_origin(const struct sf_perf_newcomers *newcomers, int32_t parent);
 /* Its first thread has ended. */
 void sf_perf_newcomers_exit(struct sf_perf_newcomers *newcomers, int32_t pid, uint64_t time_ns);
 /* The next one that ended before this time, which is forgotten; 0: none. */

@@ -19,6 +19,17 @@ struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct s
 	return thread && thread->task.pid == record->pid ? thread : NULL;
 }
 
+/* Of a process that may have ended, as far as it is known. */
+static void name_of(const struct sf_perf *perf, int32_t pid, char name[SF_TASK_NAME])
+{
+	const struct sf_perf_newcomer *newcomer = sf_perf_newcomers_find(&perf->newcomers, pid);
+
+	if (newcomer)
+		memcpy(name, newcomer->name, SF_TASK_NAME);
+	else if (!sf_task_name(pid, pid, name))
+		sf_watch_process_name(&perf->base.watch, pid, name);
+}
+
 /*
  * All events are of the target's threads: what is not known is new. A thread whose id another one had is left to the next look
  * at all threads.
@@ -27,14 +38,20 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 {
 	struct sf_perf_newcomer newcomer;
 	struct sf_thread *thread;
+	int32_t origin;
 
 	if (sf_watch_find(&perf->base.watch, record->tid)) {
 		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
 		return NULL;
 	}
 	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
+	origin = newcomer.exec_ns ? 0 : sf_perf_newcomers_origin(&perf->newcomers, newcomer.parent);
+	if (origin && !newcomer.name[0])
+		name_of(perf, origin, newcomer.name);
 	sf_watch_add_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
 			      newcomer.name, now_ns);
+	if (origin)
+		sf_watch_originates(&perf->base.watch, record->pid, origin);
 	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, now_ns);
 	if (thread)
 		thread->exec_ns = newcomer.exec_ns;
@@ -173,13 +190,9 @@ static void count_record(struct sf_perf *perf, const struct sf_perf_record *reco
 /* A child has its parent's name until it runs another program. The parent may have a sample already, and have ended. */
 static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
 {
-	const struct sf_perf_newcomer *parent = sf_perf_newcomers_find(&perf->newcomers, record->parent_pid);
 	char name[SF_TASK_NAME] = "";
 
-	if (parent)
-		memcpy(name, parent->name, sizeof(name));
-	else if (!sf_task_name(record->parent_pid, record->parent_pid, name))
-		sf_watch_process_name(&perf->base.watch, record->parent_pid, name);
+	name_of(perf, record->parent_pid, name);
 	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name);
 }
 

@@ -9,7 +9,8 @@
 
 static bool add_process(struct sf_watch *watch, int32_t pid)
 {
-	const struct sf_watched_process process = { .pid = pid, .parent = sf_process_parent(pid) };
+	const int32_t parent = sf_process_parent(pid);
+	const struct sf_watched_process process = { .pid = pid, .parent = parent, .origin = parent };
 
 	return sf_vec_push(&watch->processes, process);
 }

@@ -17,6 +17,7 @@
 
 struct sf_watched_process {
 	int32_t  pid, parent;
+	int32_t  origin;        /* the process whose code and name it has until an exec */
 	bool     listed;        /* its threads were: another one that is found has begun since */
 	struct sf_program program;
 	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight, or when it was launched ... */
@@ -156,6 +157,12 @@ void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
  * now. When it was added these may have been of an earlier program of the parent.
  */
 void sf_watch_fork(struct sf_watch *watch, int32_t pid);
+
+/*
+ * The process, which was added, has run no program of its own: where it has ended already it has the code of `origin`, its
+ * parent or an ancestor of that. The ones between need not have come into sight.
+ */
+void sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin);
 
 /* The process has executed a program, which gives it this name. */
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);

@@ -251,7 +251,7 @@ static void set_name(struct sf_watched_process *process, const char *name)
 /* A process that has ended already is ended by the next scan. */
 static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t pid, int32_t parent)
 {
-	struct sf_watched_process process = { .pid = pid, .parent = parent };
+	struct sf_watched_process process = { .pid = pid, .parent = parent, .origin = parent };
 	struct sf_watched_process *known = sf_watch_find_process(watch, parent);
 
 	if (known && !known->name[0])
@@ -308,7 +308,7 @@ void sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
  */
 static void inherit_name(struct sf_watch *watch, struct sf_watched_process *process)
 {
-	const struct sf_watched_process *parent = sf_watch_find_process(watch, process->parent);
+	const struct sf_watched_process *parent = sf_watch_find_process(watch, process->origin);
 	const bool was_refused = process->is_refused;
 
 	if (parent && parent->name[0])
@@ -329,8 +329,19 @@ void sf_watch_fork(struct sf_watch *watch, int32_t pid)
 	if (!process)
 		return;
 	inherit_name(watch, process);
+	if (!process->is_refused && process->origin)
+		sf_relay_process_forked(watch->relay, pid, process->origin);
+}
+
+void sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin)
+{
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	if (!process)
+		return;
+	process->origin = origin;
 	if (!process->is_refused)
-		sf_relay_process_forked(watch->relay, pid, process->parent);
+		sf_relay_process_forked(watch->relay, pid, origin);
 }
 
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
