@@ -3,9 +3,8 @@
  * The caller of a hand-written routine (sine, arraycopy, AES, ...), proved by its code. These routines have no unwind
  * rules, they keep a frame pointer or not, and some use it for numbers. But each way on from an instruction to the
  * routine's return changes the stack pointer by what its instructions say. So one such way is followed, by the stack
- * pointer and the frame pointer alone, and gives the place of the return address. A loop is left where its condition
- * falls through, or by another way. Where a way goes on in a register or cannot be read, another one is tried. The word
- * counts if it is a return address. Signal-safe.
+ * pointer and the frame pointer alone, to the place of the return address. A loop is left where its condition falls
+ * through. Where a way goes on in a register or cannot be read, another one is tried. Signal-safe.
  */
 #include "frozen/code_x86_64.h"
 #include "frozen/hotspot/instruction.h"
@@ -19,7 +18,8 @@
 #define MAX_SLOTS 8           /* words that the way itself has put on the stack, as far as they matter */
 #define PIECE 512             /* bytes of code that are read at once */
 #define WORD 8
-#define RBP 5                 /* as instructions number it */
+#define RDX 2                 /* as instructions number it */
+#define RBP 5
 #define RSP_IN_CODE 4
 #define NOWHERE 16
 
@@ -35,6 +35,7 @@ struct way {
 	uint64_t copy;         /* of the stack pointer, ... */
 	uint8_t  copy_in;      /* ... in this register; NOWHERE: none */
 	uint8_t  n_slots;      /* of struct following */
+	uint64_t popped_rdx;   /* where the word was that was popped into rdx last; 0: none was */
 };
 
 struct following {
@@ -114,6 +115,8 @@ static enum outcome pop(struct following *following, unsigned reg)
 		way->fp_known = read_slot(following, way->sp, &way->fp);
 	if (reg == way->copy_in)
 		way->copy_in = NOWHERE;
+	if (reg == RDX)
+		way->popped_rdx = way->sp;
 	way->sp += WORD;
 	return GOES_ON;
 }
@@ -197,19 +200,15 @@ static enum outcome follow_arithmetic(struct way *way, const struct sf_instructi
 			set_register(way, in->rm, 0, false);
 		return GOES_ON;
 	}
-	switch (in->reg & 7) {
-	case 0:
+	if ((in->reg & 7) == 0)
 		*sp += number;
-		return GOES_ON;
-	case 4:
+	else if ((in->reg & 7) == 4)
 		*sp &= number;
-		return GOES_ON;
-	case 5:
+	else if ((in->reg & 7) == 5)
 		*sp -= number;
-		return GOES_ON;
-	default:
-		return (in->reg & 7) == 7 ? GOES_ON : LOST;
-	}
+	else if ((in->reg & 7) != 7)
+		return LOST;
+	return GOES_ON;
 }
 
 static bool is_conditional(const struct sf_instruction *in)
@@ -250,19 +249,21 @@ static void keep_other_way(struct following *following, uint64_t to)
 	following->n_waiting++;
 }
 
-/* Groups that begin with ff: a call comes back, a jump by a register goes nowhere that is known. */
+/*
+ * Groups that begin with ff. A call comes back, a jump by a register goes nowhere that is known; but one to an exception's
+ * handler does so behind the pop of the return address (step_routine.c).
+ */
 static enum outcome follow_group(struct following *following, const struct sf_instruction *in)
 {
-	switch (in->reg & 7) {
-	case 4:
-	case 5:
-		return LOST;
-	case 6:
-		following->way.sp -= WORD;
-		return GOES_ON;
-	default:
-		return GOES_ON;
+	struct way *way = &following->way;
+
+	if ((in->reg & 7) == 4 && in->mod == 3 && way->popped_rdx && way->popped_rdx + WORD == way->sp) {
+		way->sp = way->popped_rdx;
+		return RETURNS;
 	}
+	if ((in->reg & 7) == 6)
+		way->sp -= WORD;
+	return (in->reg & 6) == 4 ? LOST : GOES_ON;
 }
 
 /* Opcodes with a register in ModRM and none in its middle: that extends the opcode. */
@@ -279,12 +280,10 @@ static bool names(const struct sf_instruction *in, unsigned reg)
 	return (in->mod == 3 && in->rm == reg) || (!is_group(in->opcode) && in->reg == reg);
 }
 
-/* Arithmetic of 64 bits and the like: what names a register may write it. Comparisons (38 to 3d, 84, 85) do not. */
+/* Arithmetic of 64 bits, and loads of numbers: what names a register may write it. Comparisons (38 to 3d, 84, 85) do not. */
 static enum outcome follow_other(struct way *way, const struct sf_instruction *in)
 {
-	const bool is_load = !in->has_modrm; /* of a number, of any size */
-
-	if ((!in->is_wide && !is_load) || (in->opcode >= 0x38 && in->opcode <= 0x3d) || (in->opcode & 0xfe) == 0x84)
+	if ((!in->is_wide && in->has_modrm) || (in->opcode >= 0x38 && in->opcode <= 0x3d) || (in->opcode & 0xfe) == 0x84)
 		return GOES_ON;
 	if (names(in, RBP))
 		way->fp_known = false;
