@@ -842,6 +842,42 @@ static void test_rethrow(void **state)
 }
 
 /*
+ * The routine that takes an exception to a handler of C1's leaves by the handler's address, before which no call stands. The
+ * frame pointer is that of the interpreter, further out.
+ */
+static void test_handler_of_the_caller(void **state)
+{
+	static const uint8_t end[] = { 0x48, 0x89, 0x45, 8, 0xc9, 0x59, 0xff, 0xe1 }; /* mov [rbp+8], rax; leave; pop rcx; jmp rcx */
+	static const struct {
+		unsigned pc, depth;
+	} places[] = { { 4, 16 }, { 5, 8 }, { 6, 0 } };
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200, top = sp + 8 * 4, fp = top + 0x100;
+	uint64_t blob = fake_code(jvm, &(struct fake_code){
+		.name = "handle_exception_from_callee Runtime1 stub", .size = 64, .frame_size = 2, .frame_complete = -1 });
+
+	fake_bytes(jvm, blob, end, sizeof(end));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	put(jvm, sp - 8, code + 40);
+	put(jvm, sp - 16, fp);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		start(jvm, blob + places[i].pc, sp - places[i].depth, i == 0 ? sp - 16 : fp);
+		reg(jvm, RCX, i < 2 ? 0 : code + 40);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[1].kind, SF_KIND_C2);
+		assert_int_equal(jvm->frames[1].sp, sp);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
+/*
  * Of a virtual thread's frames the oldest on the stack returns to a stub; below it is the entry of its
  * continuation, which the thread knows of this moment, where the stack may be of an earlier one.
  */
@@ -1486,6 +1522,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
+		cmocka_unit_test_setup_teardown(test_handler_of_the_caller, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
 		cmocka_unit_test_setup_teardown(test_following_routines, make, destroy),

@@ -3,6 +3,8 @@
  * Stepping over the machine's own routines: calls into it, which have a frame of known size once it
  * is made, and hand-written ones (arraycopy, sine, ...) of which nothing is known but the stack.
  */
+#include <string.h>
+
 #include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
@@ -218,6 +220,37 @@ static bool in_finder(const struct sf_hotspot_step *step, struct sf_hotspot_call
 	return behind > 0 && sf_reg_known(regs, SF_X86_RDX) && sf_hotspot_is_return(step, ret->pc);
 }
 
+/*
+ * The routine that takes an exception from a callee of C1's code to a handler in the method that called ends with: leave;
+ * pop rcx; jmp rcx (HotSpot: Runtime1::generate_handle_exception). 0 to 2: at which of them pc is; 3: at none.
+ */
+static unsigned at_end_of_handling(const struct sf_hotspot_step *step)
+{
+	static const uint8_t end[] = { 0xc9, 0x59, 0xff, 0xe1 };
+	uint8_t code[sizeof(end)];
+	unsigned at = 0;
+
+	while (at < 3 && !(sf_read(&step->outside, code, step->pc - at, sizeof(code)) && memcmp(code, end, sizeof(end)) == 0))
+		at++;
+	return at;
+}
+
+/* The handler's address is in the place of the return address then, and no call stands before it. */
+static bool goes_to_handler(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_regs *regs = &step->cursor->regs;
+	const unsigned at = at_end_of_handling(step);
+	struct sf_blob blob;
+
+	if (at == 3 || (at == 0 && !(step->fp_known && sf_hotspot_record(step, step->fp, ret))) ||
+	    (at == 1 && !sf_hotspot_bare(step, step->sp, ret)) || (at == 2 && !sf_reg_known(regs, SF_X86_RCX)))
+		return false;
+	if (at == 2)
+		*ret = (struct sf_hotspot_caller){ .pc = regs->r[SF_X86_RCX], .sp = step->sp, .fp = step->fp,
+						   .fp_known = step->fp_known };
+	return sf_hotspot_find(step, ret->pc, &blob) && blob.class == SF_BLOB_COMPILED;
+}
+
 /* The frame has its size and leads on, as far as can be seen. */
 static bool is_whole(const struct sf_hotspot_step *step)
 {
@@ -247,6 +280,8 @@ enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *
 			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 		if (in_finder(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+		if (goes_to_handler(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 		/* Behind "leave" the frame pointer is the caller's, and may lie in what this frame was. */
 		if (sf_hotspot_top_compiled(step, &caller) || sf_hotspot_follow_to_return(step, &caller) ||
 		    by_own_frame_pointer(step, &caller))
