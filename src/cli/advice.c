@@ -52,13 +52,27 @@ static uint64_t used_below(const struct sf_session_result *result)
 	return all_ns > own_ns ? all_ns - own_ns : 0;
 }
 
+/* An agent comes into the children, too, but not into all of them. What the recorded ones used is a part of the sum. */
+static void count_without_agent(struct sf_children_cpu *cpu, const struct sf_session_options *options,
+				const struct sf_session_result *result)
+{
+	const uint64_t now_ns = sum_of_children(&options->capture), known_ns = cpu->before_ns + result->totals.cpu_counted_ns;
+
+	cpu->have_no_agent = true;
+	if (now_ns > known_ns)
+		cpu->ns = now_ns - known_ns;
+}
+
 void sf_children_cpu_end(struct sf_children_cpu *cpu, const struct sf_session_options *options,
 			 const struct sf_session_result *result)
 {
 	uint64_t now_ns;
 
-	if (options->capture.children)
+	if (options->capture.children) {
+		if (strcmp(options->engine->from, "inside") == 0)
+			count_without_agent(cpu, options, result);
 		return;
+	}
 	if (result->child_status >= 0) {
 		cpu->ns = used_below(result);
 		return;
@@ -76,8 +90,10 @@ void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_res
 	if (cpu->ns < NOTABLE_NS || cpu->ns < result->totals.cpu_counted_ns)
 		return;
 	snprintf(result->notes + used, sizeof(result->notes) - used,
-		 "processes that it started used %s of CPU time, and are not in the recording: --children samples "
-		 "them, too\n", sf_format_time(time, cpu->ns));
+		 "processes that it started used %s of CPU time, and are not in the recording: %s\n", sf_format_time(time, cpu->ns),
+		 cpu->have_no_agent ? "no agent came into them, since they have an environment that was cleared, gain rights or are "
+				      "linked statically, perhaps. An engine that watches from outside samples them"
+				    : "--children samples them, too");
 }
 
 /* The cause of most losses; -1: nothing was lost. */

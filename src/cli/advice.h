@@ -9,13 +9,14 @@
 struct sf_children_cpu {
 	uint64_t before_ns; /* until the recording began */
 	uint64_t ns;        /* since; 0: unknown, or they are in the recording */
+	bool have_no_agent; /* they were to be in the recording */
 };
 void sf_children_cpu_begin(struct sf_children_cpu *cpu, const struct sf_session_options *options);
 /* Before a launched command is waited for. */
 void sf_children_cpu_end(struct sf_children_cpu *cpu, const struct sf_session_options *options,
 			 const struct sf_session_result *result);
 
-/* Adds a hint at --children to the notes, where most of the CPU time was that of processes which were not recorded. */
+/* Adds a hint at --children, or at another engine, to the notes, where most of the CPU time was that of processes which were not recorded. */
 void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_result *result);
 
 /*

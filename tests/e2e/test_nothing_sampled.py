@@ -128,6 +128,16 @@ def test_the_childrens_cpu_time(stillframe, engine, tmp_path):
     assert "--children" not in done.err, done
 
 
+@pytest.mark.parametrize("engine", ["signal"], indirect=True)
+def test_children_without_an_agent(stillframe, engine, tmp_path):
+    """As the services of dovecot, whose environment it clears. Their time is not missed without a word."""
+    script = "i=0; while [ $i -lt 3 ]; do %s %s 0.2; i=$((i+1)); done"
+    done = stillframe("record", "-e", engine, "-o", tmp_path / "r.sfr", "--children", "--", "sh", "-c", script % ("env -i", BUSY))
+    assert re.search(r"processes that it started used \S+ m?s of CPU time.* no agent came into them", " ".join(done.err.split())), done
+    done = stillframe("record", "-e", engine, "-o", tmp_path / "r.sfr", "--children", "--", "sh", "-c", script % ("env", BUSY))
+    assert "no agent came" not in " ".join(done.err.split()), done
+
+
 @pytest.mark.parametrize("engine", ["ptrace"], indirect=True)
 def test_the_cpu_time_of_living_children(stillframe, engine, target, tmp_path):
     """The recording ends before the child does."""
