@@ -451,6 +451,45 @@ static void test_copies_grow_where_stacks_are_deeper(void **state)
 }
 
 /* A look costs some: where environments make all copies of a program full there is an end of them. */
+static void sleeps_at(double ms, uint32_t how_deep)
+{
+	depth = how_deep;
+	leaves(0, ms, false);
+	comes(0, ms + 2);
+	batch(ms + 5, 1, 0);
+}
+
+/* A command that has just been launched: its copies are longer than those of its records, which are full. */
+static void launch(void)
+{
+	perf.sleeps.later_bytes = 256;
+	perf.sleeps.switches.stack_bytes = SF_PERF_STACK_LAUNCHED;
+	perf.sleeps.attached_ns = clock_ns;
+}
+
+static void test_copies_shrink_after_the_start_of_a_command(void **state)
+{
+	(void)state;
+	launch();
+	sleeps_at(50, 300); /* the loader's */
+	sleeps_at(150, 200);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+	sleeps_at(310, 200);
+	assert_int_equal(perf.sleeps.stack_wanted, 256);
+	perf.sleeps.stack_wanted = 0;
+	sleeps_at(410, 200);
+	assert_int_equal(perf.sleeps.stack_wanted, 0); /* once */
+}
+
+static void test_copies_of_a_command_that_sleeps_deep_do_not_shrink(void **state)
+{
+	(void)state;
+	launch();
+	sleeps_at(150, 300);
+	sleeps_at(310, 200);
+	assert_int_equal(perf.sleeps.stack_wanted, 0);
+}
+
 static void test_looks_at_depths_have_an_end(void **state)
 {
 	(void)state;
@@ -846,6 +885,8 @@ int main(void)
 		TEST(test_a_copy_that_is_too_short),
 		TEST(test_copies_grow_as_soon_as_one_is_too_short),
 		TEST(test_copies_grow_where_stacks_are_deeper),
+		TEST(test_copies_shrink_after_the_start_of_a_command),
+		TEST(test_copies_of_a_command_that_sleeps_deep_do_not_shrink),
 		TEST(test_looks_at_depths_have_an_end),
 		TEST(test_a_sleep_that_goes_on_is_read),
 		TEST(test_a_sleep_after_an_exec_is_read),

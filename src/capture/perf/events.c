@@ -360,11 +360,14 @@ void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes)
 		events->stack_bytes = larger(events->stack_bytes);
 }
 
-bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
+bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	const uint32_t before = events->stack_bytes;
 
-	sf_perf_events_make_room(events, bytes);
+	if (bytes < before)
+		events->stack_bytes = bytes;
+	else
+		sf_perf_events_make_room(events, bytes);
 	if (events->stack_bytes == before)
 		return true;
 	if (!renew(events, pids, n, err)) {

@@ -7,7 +7,7 @@
  *
  * The kernel fixes the size of the stack copy when an event is opened. A record takes that room in the ring, whatever
  * of it is used. Events are opened with copies so long that a ring holds the samples of half a second. Where copies
- * turn out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
+ * turn out too short, sf_perf_events_resize() opens events with longer ones on all threads, and closes the old ones.
  *
  * The kernel keeps to the period of a clock: to change it would start the present one anew. So that a program cannot be
  * in step with its samples, the period of each CPU is drawn at random: it differs from the one that is set by a
@@ -82,8 +82,8 @@ bool sf_perf_events_are_half_full(const struct sf_perf_events *events);
 /* Copies of at least `bytes`, as far as the kernel takes them, by events that are opened from now on. */
 void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes);
 
-/* Copies of at least `bytes` from now on, as far as the kernel takes them. */
-bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
+/* Longer copies from now on, of at least `bytes` as far as the kernel takes them; or shorter ones of `bytes`. */
+bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
 
 /*
  * Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some

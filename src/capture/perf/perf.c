@@ -122,13 +122,13 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	return true;
 }
 
-static void grow(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *wanted)
+static void resize(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *wanted)
 {
 	struct sf_error err = { 0 };
 	struct sf_ids ids = { 0 };
 
-	if (*wanted > events->stack_bytes && list_processes(perf, &ids))
-		sf_perf_events_grow(events, *wanted, ids.ids.items, ids.ids.n, &err);
+	if (*wanted && list_processes(perf, &ids))
+		sf_perf_events_resize(events, *wanted, ids.ids.items, ids.ids.n, &err);
 	*wanted = 0;
 	sf_vec_deinit(&ids.ids);
 }
@@ -280,8 +280,8 @@ static void sample_until_over(struct sf_capture *capture)
 			wait_for_stops(capture);
 		if (capture->last_tick)
 			return;
-		grow(perf, &perf->events, &perf->stack_wanted);
-		grow(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
+		resize(perf, &perf->events, &perf->stack_wanted);
+		resize(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
 		sf_perf_widen_if_short(perf, now_ns);
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);

@@ -11,6 +11,8 @@
 #include "os/clock.h"
 
 #define MAX_KEPT_BYTES ((uint64_t)64 << 20) /* of records of sleeps that are too short as yet: what is more has no sample */
+#define LOADS_NS 100000000    /* after the start of a command its loader runs, as a rule ... */
+#define STARTS_NS 300000000   /* ... and then it shows how deep its threads sleep */
 #define EXTEND_NS 500000000   /* the time of a sleep that goes on is added so often */
 #define MAX_FULL_LOOKS 50     /* at how deep the stacks of full copies are: each reads the mappings of a process */
 
@@ -21,12 +23,18 @@ static bool may_have_sleeps(const struct sf_thread *thread)
 	return thread && thread->watched && !thread->only_awake && !thread->is_32_bit;
 }
 
+/* While a command starts, copies may be longer than they are to be later. */
+static uint32_t full_size(const struct sf_perf_sleeps *sleeps)
+{
+	return sleeps->later_bytes ? sleeps->later_bytes : sleeps->switches.stack_bytes;
+}
+
 static void note_full(struct sf_perf_sleeps *sleeps, const struct sf_perf_record *record)
 {
 	struct sf_perf_full *full = &sleeps->full;
 	struct sf_regs regs;
 
-	if (record->stack_size != sleeps->switches.stack_bytes || full->n == SF_PERF_FULL || (full->n && full->pid != record->pid))
+	if (record->stack_size < full_size(sleeps) || full->n == SF_PERF_FULL || (full->n && full->pid != record->pid))
 		return;
 	full->pid = record->pid;
 	sf_perf_load_regs(record->regs, &regs);
@@ -229,6 +237,12 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 	sleeps->kept.n = n_left;
 }
 
+/* As the mappings show it. A copy may end in what is mapped behind the stack. */
+static uint32_t depth_of_full(const struct sf_perf_full *full)
+{
+	return full->n ? sf_perf_depth_at(full->pid, full->sps, full->n) : 0;
+}
+
 /*
  * Whether stacks go on behind full copies of this batch. A walk shows that, too, but later: at the start of a program the
  * tables of its files are made before.
@@ -240,7 +254,7 @@ static bool are_deeper(struct sf_perf_sleeps *sleeps)
 	if (!full->n || sleeps->n_full_looks >= MAX_FULL_LOOKS)
 		return false;
 	sleeps->n_full_looks++;
-	return sf_perf_depth_at(full->pid, full->sps, full->n) > sleeps->switches.stack_bytes;
+	return depth_of_full(full) > sleeps->switches.stack_bytes;
 }
 
 /*
@@ -257,6 +271,24 @@ static void learn_size(struct sf_perf *perf)
 		return;
 	sleeps->too_short = bytes;
 	sleeps->stack_wanted = 4 * bytes;
+}
+
+/*
+ * While a command starts, its loader sleeps deep. Where its threads do not do so later, copies have their usual size again: then
+ * the rings have room for more of them.
+ */
+static void learn_later_size(struct sf_perf_sleeps *sleeps)
+{
+	const uint64_t age_ns = sleeps->began_ns - sleeps->attached_ns;
+
+	if (!sleeps->later_bytes || age_ns < LOADS_NS)
+		return;
+	if (depth_of_full(&sleeps->full) > sleeps->later_bytes || sleeps->switches.stack_bytes != SF_PERF_STACK_LAUNCHED) {
+		sleeps->later_bytes = 0;
+	} else if (age_ns >= STARTS_NS) {
+		sleeps->stack_wanted = sleeps->later_bytes;
+		sleeps->later_bytes = 0;
+	}
 }
 
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
@@ -281,6 +313,7 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 	}
 	sleeps->begun.n = 0;
 	learn_size(perf);
+	learn_later_size(sleeps);
 	sf_perf_events_end(&sleeps->switches);
 	if (sleeps->has_wakings)
 		sf_perf_events_end(&sleeps->wakings);

@@ -15,7 +15,6 @@
 #define WALK_PART 2             /* of the limit, one part of so many at the most ... */
 #define WALK_PART_LEAST 16      /* ... and at the least: samples of CPU time come first */
 #define SWITCH_PERIOD_NS 500000 /* of a CPU, for the size of the first copies: 8 KiB in a ring of 8 MiB */
-#define STACK_LAUNCHED 32768u   /* the loader's frames, and behind them the arguments and the environment: these sleep in nearly all programs */
 #define WAKING_COST_NS 500      /* of a record of who wakes, for the waking thread and for reading it */
 #define WAKINGS_PART 2          /* of the limit, one part of so many */
 #define DEBT_NS 100000000       /* a burst that takes so much longer than the limit allows is let through */
@@ -96,10 +95,13 @@ void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
 
 	if (!sleeps->on)
 		return;
-	if (perf->base.options.child)
-		sf_perf_events_make_room(&sleeps->switches, STACK_LAUNCHED);
-	else
+	if (perf->base.options.child) {
+		sleeps->later_bytes = sleeps->switches.stack_bytes;
+		sf_perf_events_make_room(&sleeps->switches, SF_PERF_STACK_LAUNCHED);
+	} else {
 		make_room(&sleeps->switches, pids, n);
+	}
+	sleeps->attached_ns = sf_now_ns();
 	if (!sf_perf_events_attach(&sleeps->switches, pids, n, &err)) {
 		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
 		sf_perf_events_close(&sleeps->switches);
