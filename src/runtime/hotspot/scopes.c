@@ -243,13 +243,15 @@ static int64_t find_way_back(const struct arrays *arrays, const struct sf_blob *
 	return -1;
 }
 
-/* Where the instruction at `offset` is described; itself, where nothing else is known. */
-static int64_t place_of(const struct arrays *arrays, const struct sf_blob *blob, int64_t offset)
+/*
+ * Where the instruction at `offset` is described, whose record is the i-th; itself, where nothing else is known. The last record
+ * is the limit: what has that one is behind all that is described.
+ */
+static int64_t place_of(const struct arrays *arrays, const struct sf_blob *blob, int64_t offset, uint64_t i)
 {
 	int64_t end, back;
 
-	/* The last record is the limit. */
-	if (arrays->n_pcs < 3 || !pc_at(arrays, arrays->n_pcs - 2, &end) || offset <= end || !is_described(arrays, blob->address))
+	if (i < 2 || i + 1 != arrays->n_pcs || !pc_at(arrays, i - 1, &end) || !is_described(arrays, blob->address))
 		return offset;
 	back = find_way_back(arrays, blob, offset, end);
 	return back < 0 ? offset : back;
@@ -258,10 +260,15 @@ static int64_t place_of(const struct arrays *arrays, const struct sf_blob *blob,
 static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, uint64_t pc,
 		       bool exact, struct sf_java_scopes *ret)
 {
-	const int64_t offset = place_of(arrays, blob, (int64_t)(pc - blob->code_start));
-	uint64_t i = find_pc(arrays, offset, blob->code_end - blob->code_start);
+	const uint64_t size = blob->code_end - blob->code_start;
+	const int64_t here = (int64_t)(pc - blob->code_start);
+	uint64_t i = find_pc(arrays, here, size);
+	const int64_t offset = place_of(arrays, blob, here, i);
 	struct sf_java_scopes below;
 	int64_t found;
+
+	if (offset != here)
+		i = find_pc(arrays, offset, size);
 
 	if (i >= arrays->n_pcs || !pc_at(arrays, i, &found))
 		return;
