@@ -75,6 +75,12 @@ struct sf_runtime_ops {
 	bool (*resume)(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
 	/*
+	 * Whether `resume` believes the stack only, and the thread's data no more than where to look there: then it holds for
+	 * a copy of the stack, though the thread has run since.
+	 */
+	bool resumes_by_stack;
+
+	/*
 	 * Whether `handle` is (still) the handle of this thread, as its own pid namespace numbers it. May be NULL if
 	 * the runtime has no handles.
 	 */

@@ -182,6 +182,22 @@ static bool slept_on(const struct sf_still *still)
 	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
 }
 
+/* What is read of the thread now is of another moment than its stack. False: no runtime has to forget it. */
+static bool forget_handles(const struct sf_process_runtimes *runtimes, struct sf_still *still)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < SF_N_RUNTIMES; i++) {
+		const struct sf_runtime *runtime = runtimes->all.attached[i];
+
+		if (!runtime || runtime->ops->resumes_by_stack || !still->handles[runtime->slot])
+			continue;
+		still->handles[runtime->slot] = 0;
+		any = true;
+	}
+	return any;
+}
+
 /*
  * Again, with the thread's handles in its runtimes. That costs some reads, and is rarely needed. Of a process that has ended
  * the memory that is left is older than the stack: there the runtimes' data about threads is of another moment.
@@ -193,10 +209,8 @@ static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *
 	if (sf_process_is_over(still->pid) || !sf_process_runtimes_handles(runtimes, still->pid, still->tid, still->handles))
 		return;
 	sf_walk(still, &walker->trace);
-	if (slept_on(still))
-		return;
-	memset(still->handles, 0, sizeof(still->handles));
-	sf_walk(still, &walker->trace);
+	if (!slept_on(still) && forget_handles(runtimes, still))
+		sf_walk(still, &walker->trace);
 }
 
 /* The image that the kernel's frames are in. */

@@ -413,6 +413,28 @@ static void the_routine_of_hijacked_returns(void **state)
 	}
 }
 
+/*
+ * The list of a thread that has run since its stack was copied lacks the inner frame: the outer one would leave out what is
+ * between them. Of a held thread the list is right.
+ */
+static void an_explicit_frame_that_is_no_longer_in_the_list(void **state)
+{
+	static const uint32_t flags[] = { SF_STILL_COPY, 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		start(state);
+		put_native(STACK + 0x200);
+		recorded_put(&r, STACK + 0x180, 1);
+		recorded_put(&r, STACK + 0x198, STACK + 0x1c0);
+		recorded_put(&r, STACK + 0x1a0, CALLED);
+		recorded_put(&r, STACK + 0x1a8, 0xbbbb);
+		r.still.flags = flags[i];
+		assert_int_equal(recorded_walk(&r) == SF_END_ROOT, i == 1);
+		recorded_put(&r, STACK + 0x1a0, 0); /* not active: it was in no call */
+		assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	}
+}
+
 /* A frame that is not active (no return address), one that leads down, and a circle. */
 static void explicit_frames_that_lead_nowhere(void **state)
 {
@@ -486,6 +508,7 @@ int main(void)
 		cmocka_unit_test_setup(an_explicit_frame, start),
 		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),
 		cmocka_unit_test_setup(the_routine_of_hijacked_returns, start),
+		cmocka_unit_test_setup(an_explicit_frame_that_is_no_longer_in_the_list, start),
 		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
 		cmocka_unit_test_setup(structures_that_lie, start),
 		cmocka_unit_test_setup(nibble_maps, start),

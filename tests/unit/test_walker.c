@@ -18,7 +18,8 @@
 #define HANDLE 0x1234
 #define PID 77
 
-static const struct sf_runtime runtime;
+static struct sf_runtime_ops ops;
+static const struct sf_runtime runtime = { .ops = &ops };
 
 static struct sf_walker walker;
 static unsigned n_refreshes, n_walks, n_walks_known, walks_before_count, n_counts;
@@ -94,6 +95,7 @@ static int make(void **state)
 	(void)state;
 	n_refreshes = n_walks = n_walks_known = walks_before_count = n_counts = 0;
 	is_over = false;
+	ops.resumes_by_stack = false;
 	return sf_walker_init(&walker, 16, &err) ? 0 : -1;
 }
 
@@ -148,6 +150,17 @@ static void one_that_ran_in_between_is_not(void **state)
 	(void)state;
 	switches_now = 6;
 	assert_unknown(&still);
+}
+
+/* A runtime that believes the stack only is not harmed by that. */
+static void where_the_stack_alone_is_believed_it_is(void **state)
+{
+	struct sf_still still = still_of(SF_STILL_UNHELD, 5);
+
+	(void)state;
+	ops.resumes_by_stack = true;
+	switches_now = 6;
+	assert_known(&still);
 }
 
 static void nor_one_of_which_nobody_knows(void **state)
@@ -291,6 +304,7 @@ int main(void)
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),
+		T(where_the_stack_alone_is_believed_it_is),
 		T(nor_one_of_which_nobody_knows),
 		T(of_a_held_one_it_is_not_asked),
 		T(nor_one_of_a_process_that_has_ended),

@@ -11,6 +11,7 @@
 #define RSP 7
 #define WORD 8
 #define MAX_FRAMES 512
+#define MAX_BETWEEN 16384       /* bytes of a stack that are searched for a frame */
 #define END_OF_FRAMES UINT64_MAX
 #define HIJACKED 0x80u          /* Thread.State: TS_Hijacked (src/coreclr/vm/threads.h) */
 #define THREAD_WORDS 128        /* of the Thread object that are searched */
@@ -204,6 +205,21 @@ static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor
 	return true;
 }
 
+/*
+ * Whether the stack has another frame before this one. The list of frames is read when a copied stack is walked: where the
+ * thread has run since, it may lack the innermost ones.
+ */
+static bool is_passed_over(const struct looking *look, uint64_t frame, uint64_t above)
+{
+	struct restored restored;
+
+	for (uint64_t at = (above + WORD - 1) / WORD * WORD; at < frame; at += WORD) {
+		if (at - above >= MAX_BETWEEN || (restore_frame(look, at, &restored) && is_caller(look, &restored, above)))
+			return true;
+	}
+	return false;
+}
+
 static bool resume_by_frames(const struct looking *look, struct sf_cursor *cursor, uint64_t thread, uint64_t above)
 {
 	struct restored restored;
@@ -213,6 +229,8 @@ static bool resume_by_frames(const struct looking *look, struct sf_cursor *curso
 		return false;
 	for (unsigned i = 0; i < MAX_FRAMES && frame && frame != END_OF_FRAMES && frame > last; i++) {
 		if (restore_frame(look, frame, &restored) && is_caller(look, &restored, above)) {
+			if (cursor->still->flags & SF_STILL_COPY && is_passed_over(look, frame, above))
+				return false;
 			cursor->regs = restored.regs;
 			cursor->exact = restored.exact;
 			cursor->via = SF_VIA_ANCHOR;

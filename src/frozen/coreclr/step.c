@@ -318,5 +318,6 @@ const struct sf_runtime_ops sf_coreclr_ops = {
 	.find = sf_clr_find_region,
 	.step = step,
 	.resume = resume,
+	.resumes_by_stack = true,
 	.is_thread = is_thread,
 };
