@@ -7,6 +7,7 @@ import resource
 import pytest
 
 from conftest import finding, need, need_root, refuse
+from recordings import samples_so_far
 
 pytestmark = pytest.mark.waits
 
@@ -68,7 +69,7 @@ def test_no_proc(stillframe, target):
     assert done.status == 1 and done.out.count("\n  no ") == 1 and "mount -t proc" in done.out, done
 
 
-def test_few_files(stillframe, target):
+def test_few_files(stillframe, target, tmp_path):
     t = target("deep", 5, "spin")
 
     def few():
@@ -82,4 +83,5 @@ def test_few_files(stillframe, target):
     def enough():
         resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
     stillframe("dump", "-p", t.pid, preexec_fn=enough).ok()
-    stillframe("record", "-q", "-p", t.pid, "-d", "300ms", preexec_fn=enough).ok()
+    path = str(tmp_path / "r.sfr")
+    stillframe.record_until(path, lambda path: samples_so_far(path) > 0, "-q", "-p", t.pid, "-e", "auto", preexec_fn=enough)
