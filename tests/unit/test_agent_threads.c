@@ -796,6 +796,32 @@ static void seats_of_unwatched_threads_are_swept(void **state)
 	assert_in_range(count_seats(), 1, 2500);
 }
 
+/* All places that the thread may have are those of threads that have ended. */
+static void *take_a_seat_among_the_dead(void *arg)
+{
+	bool is_new;
+
+	for (int32_t i = 1; i <= SF_THREAD_WINDOW; i++) {
+		if (!sf_agent_claim_entry(sf_agent_thread_table(), gettid() + (i + 1024) * SF_THREAD_TABLE_SIZE, &is_new))
+			break;
+	}
+	return take_a_seat(arg);
+}
+
+static void a_thread_finds_no_place_and_sweeps(void **state)
+{
+	void *(*const comers[])(void *) = { take_a_seat, take_a_seat_among_the_dead };
+	void *entry = NULL;
+	pthread_t thread;
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, comers[i], NULL), 0);
+		pthread_join(thread, &entry);
+		assert_non_null(entry);
+	}
+}
+
 #define MANY 5000
 
 static void *wait_for_pipe(void *arg)
@@ -1066,6 +1092,7 @@ int main(void)
 		cmocka_unit_test_teardown(they_leave_while_asked, clean),
 		cmocka_unit_test_teardown(seats_are_given_back, clean),
 		cmocka_unit_test_teardown(seats_of_unwatched_threads_are_swept, clean),
+		cmocka_unit_test_teardown(a_thread_finds_no_place_and_sweeps, clean),
 		cmocka_unit_test_teardown(five_thousand_threads, clean),
 		cmocka_unit_test_teardown(what_runs_in_a_pause_is_nobodys, clean),
 		cmocka_unit_test(nothing_is_pending_at_exec),

@@ -164,19 +164,34 @@ static void sweep(struct sf_thread_entry *entry, int32_t tid)
 	sf_thread_table_leave(entry);
 }
 
+static void sweep_all(struct sf_thread_entry *entries)
+{
+	atomic_store(&n_claimed, 0);
+	each(entries, sweep);
+}
+
+/* Threads that ended may have all places near its own: thread ids begin anew before so many have claimed that it is time to sweep. */
+static struct sf_thread_entry *claim_own(struct sf_thread_entry *entries, bool *new_ret)
+{
+	struct sf_thread_entry *entry = sf_agent_claim_entry(entries, own_tid(), new_ret);
+
+	if (entry || !atomic_load(&n_claimed)) /* none has come since the last time: a full table is not swept at each call */
+		return entry;
+	sweep_all(entries);
+	return sf_agent_claim_entry(entries, own_tid(), new_ret);
+}
+
 struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)
 {
 	struct sf_thread_entry *entries = sf_agent_thread_table(), *entry = NULL;
 	bool is_new = false;
 
 	if (entries)
-		entry = sf_agent_claim_entry(entries, own_tid(), &is_new);
+		entry = claim_own(entries, &is_new);
 	if (is_new) /* no samples before the sampler has given it its number */
 		atomic_fetch_or(&entry->flags, SF_ENTRY_UNWATCHED);
-	if (is_new && atomic_fetch_add(&n_claimed, 1) >= SWEEP_AFTER) {
-		atomic_store(&n_claimed, 0);
-		each(entries, sweep);
-	}
+	if (is_new && atomic_fetch_add(&n_claimed, 1) >= SWEEP_AFTER)
+		sweep_all(entries);
 	if (!entry)
 		sf_fail(err, SF_E_UNSUPPORTED, "there is no room for more threads (%d)", SF_THREAD_TABLE_SIZE);
 	return entry;
