@@ -491,7 +491,7 @@ def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
     assert not recording.losses().get("denied"), recording.losses()
 
 
-@pytest.mark.alone   # what walks may take is a part of the elapsed time: of a target that gets few CPUs, that is enough for all samples
+@pytest.mark.alone   # what walks may take is a part of the elapsed time, which is enough for all samples of a target that gets few CPUs: no test then
 def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
     t = target("deep", 300, "spin", os.cpu_count())
@@ -499,5 +499,6 @@ def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     assert done.status == 0, done
     used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
     seen, _, counted = recording.cpu()
-    assert used and int(used[1]) / 100 * counted < 0.6 * 2 * os.cpu_count(), (counted, done)
+    # So many are walked at most, whatever CPU time the target gets. Of one that gets less, all are, and there is nothing to tell.
+    assert (int(used[1]) / 100 if used else 1) * counted < 0.6 * 2 * os.cpu_count(), (counted, done)
     assert seen > 0.95 * counted, (seen, counted)
