@@ -132,7 +132,8 @@ def test_what_it_inherits(stillframe, tmp_path):
 def test_an_exec_is_followed(stillframe, tmp_path):
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--", "sh", "-c", "exec %s 0.5" % BUSY)
     assert done.status == 0, done
-    assert recording.self_shares().get("spin_sixty", 0) > 0.4
+    # Of the program that follows, in whatever shares: half a second is some fifty samples of unequal weight.
+    assert sum(share for name, share in recording.self_shares().items() if name.startswith("spin_")) > 0.9, recording.self_shares()
     recording.assert_accounts()
 
 
