@@ -491,7 +491,7 @@ def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
     assert not recording.losses().get("denied"), recording.losses()
 
 
-@pytest.mark.alone   # what walks may take is a part of the elapsed time, which is enough for all samples of a target that gets few CPUs: no test then
+@pytest.mark.alone   # the limit is a part of the elapsed time: a target that gets few CPUs does not reach it, and little is tested
 def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
     t = target("deep", 300, "spin", os.cpu_count())

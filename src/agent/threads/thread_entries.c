@@ -170,7 +170,10 @@ static void sweep_all(struct sf_thread_entry *entries)
 	each(entries, sweep);
 }
 
-/* Threads that ended may have all places near its own: thread ids begin anew before so many have claimed that it is time to sweep. */
+/*
+ * All places that the thread may have may be those of threads that ended: its id may come back to them before so many
+ * threads have claimed that it is time to sweep.
+ */
 static struct sf_thread_entry *claim_own(struct sf_thread_entry *entries, bool *new_ret)
 {
 	struct sf_thread_entry *entry = sf_agent_claim_entry(entries, own_tid(), new_ret);
