@@ -725,6 +725,22 @@ static void another_program_is_told(void **state)
 	expect("end 3: 0 us\nend 1: 0 us\nunseen 0: cpu 60000 us, wall 0 us, 6 ticks\n"); /* from its first program */
 }
 
+/* It ends: its memory is gone, and it is there for a moment more. */
+static void a_process_without_memory_runs_no_other_program(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	process_of(40)->code = 0;
+	scan_after(20);
+	expect("");
+	process_of(40)->code = 1;
+	scan_after(20);
+	expect("");
+	sf_watch_end(&watch, now_ns);
+	told[0] = 0;
+}
+
 static void a_reused_id_is_another_process(void **state)
 {
 	(void)state;
@@ -1461,6 +1477,7 @@ int main(void)
 		TEST(names_are_not_read_while_none_runs),
 		TEST(a_bad_expression_is_refused),
 		TEST(another_program_is_told),
+		TEST(a_process_without_memory_runs_no_other_program),
 		TEST(a_reused_id_is_another_process),
 		TEST(children_are_followed),
 		TEST(a_child_is_met_at_once),

@@ -145,6 +145,12 @@ static void meet(struct sf_watch *watch, struct sf_watched_process *process, con
 		begin_account(watch, process);
 }
 
+/* Than at the last look. A process that ends has no memory any more some time before it is gone: that is no program. */
+static bool is_another(const struct sf_program *now, const struct sf_program *before)
+{
+	return !sf_program_is(now, before) && (now->code || !before->started);
+}
+
 /* True while the process lives. Tells the relay of a new program in it. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -155,7 +161,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		return false;
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
-	if (!sf_program_is(&program, &process->program)) {
+	if (is_another(&program, &process->program)) {
 		if (!process->program.started)
 			meet(watch, process, &program);
 		watch->next_list_ns = 0;

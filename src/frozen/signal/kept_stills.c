@@ -50,7 +50,10 @@ bool sf_kept_stills_keep(struct sf_kept_stills *kept, const struct sf_own_memory
 	item->entry = entry;
 	item->tid = still->tid;
 	item->regs = still->regs;
-	item->sample = *sample;
+	item->sample = (struct sf_kept_sample){
+		.time_ns = sample->time_ns, .cpu_ns = sample->cpu_ns, .wall_ns = sample->wall_ns,
+		.serial = sample->serial, .ticks = sample->ticks, .label = sample->label, .state = sample->state,
+	};
 	item->map_serial = still->map->serial;
 	item->stack_start = start_of(still->regs.r[still->arch->sp]);
 	item->stack_size = sf_own_memory_read(memory, item->stack, item->stack_start, SF_KEPT_STACK);

@@ -25,12 +25,19 @@
 
 enum { SF_KEPT_FREE, SF_KEPT_FILLING, SF_KEPT_FULL };
 
+/* What a sample has beside its frames (struct sf_stream_sample). */
+struct sf_kept_sample {
+	uint64_t time_ns, cpu_ns, wall_ns, hold_ns;
+	uint32_t serial, ticks, label;
+	uint8_t  state;
+};
+
 struct sf_kept_still {
 	_Atomic uint32_t state;     /* SF_KEPT_FREE, ... */
 	uint32_t entry;             /* of the thread, number (thread_table.h) */
 	int32_t  tid;
 	struct sf_regs regs;
-	struct sf_stream_sample sample;
+	struct sf_kept_sample sample;
 	uint64_t map_serial;        /* of the map by which it was walked; the sampler's once it is FULL */
 	uint64_t stack_start, stack_size;
 	uint8_t  stack[SF_KEPT_STACK];

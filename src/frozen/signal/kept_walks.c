@@ -58,9 +58,14 @@ static void note_end(struct sf_kept_stills *kept, bool helped, uint64_t now_ns)
 static void put(struct sf_handler *handler, struct sf_workspace *workspace, struct sf_kept_still *item)
 {
 	struct sf_kept_stills *kept = handler->link.kept;
-	const struct sf_stream_sample *sample = &item->sample;
+	const struct sf_kept_sample *sample = &item->sample;
+	struct sf_stream_sample record = {
+		.serial = sample->serial, .time_ns = sample->time_ns, .cpu_ns = sample->cpu_ns, .wall_ns = sample->wall_ns,
+		.hold_ns = sample->hold_ns, .ticks = sample->ticks, .label = sample->label, .syscall = SF_SYSCALL_NONE,
+		.state = sample->state,
+	};
 
-	if (!sf_handler_put(handler, workspace, &item->sample))
+	if (!sf_handler_put(handler, workspace, &record))
 		sf_output_lose(&handler->output, sample->serial, SF_LOSS_RING_FULL, sample->cpu_ns, sample->wall_ns, sample->ticks);
 	atomic_fetch_sub(&kept->n, 1);
 	atomic_store_explicit(&item->state, SF_KEPT_FREE, memory_order_release);
