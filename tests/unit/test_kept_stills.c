@@ -166,8 +166,11 @@ static void test_there_is_room_for_some(void **state)
 
 static void test_a_full_outbox(void **state)
 {
+	const struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, (int32_t)sf_raw0(SYS_gettid));
+
 	(void)state;
 	tick_below(DEPTH);
+	assert_true(entry->accounted_ns > 0);
 	sf_handler.code.map = whole;
 	while (sf_output_lose(&sf_handler.output, 3, SF_LOSS_GONE, 0, 0, 1))
 		;
@@ -175,6 +178,7 @@ static void test_a_full_outbox(void **state)
 	assert_false(sf_kept_stills_any(kept));
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 0);
+	assert_int_equal(entry->accounted_ns, 0); /* its next sample stands for that, too */
 }
 
 int main(void)

@@ -25,9 +25,9 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext);
 
 /*
  * Walks the thread that is held in a slot, puts the sample into the outbox, and returns the end of
- * the walk. Where the map lacks code, the still is kept (kept_stills.h). Without room in the outbox the sample becomes a loss. Without room for the loss, its
- * weight goes to the thread's next sample. The sampler calls this between sf_slot_take and
- * sf_slot_release. For requested threads the CPU weight is computed first (weight.h). Signal-safe.
+ * the walk. Where the map lacks code, the still is kept (kept_stills.h). Without room in the outbox
+ * the sample becomes a loss. Without room for the loss, its weight goes to the thread's next sample.
+ * The sampler calls this between sf_slot_take and sf_slot_release. For requested threads the CPU weight is computed first (weight.h). Signal-safe.
  */
 enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
 			      struct sf_slot *slot);
@@ -74,5 +74,12 @@ void sf_handler_pack(struct sf_handler *handler, struct sf_workspace *workspace,
  */
 bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 		    struct sf_stream_sample *sample);
+
+/*
+ * Records a loss in place of this sample. Without room for the loss its weight goes to the thread's next sample, if the
+ * thread has its entry still (NULL: it has ended). Signal-safe.
+ */
+void sf_handler_lose(struct sf_handler_output *output, struct sf_thread_entry *entry, const struct sf_stream_sample *sample,
+		     enum sf_loss cause);
 
 #endif

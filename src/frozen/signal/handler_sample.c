@@ -97,17 +97,13 @@ bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 				    trace->n_frames * sizeof(struct sf_stream_frame));
 }
 
-/*
- * Records a loss in place of a sample. If the loss finds no room, the thread's next sample gets the
- * weight.
- */
-static void lose_sample(struct sf_handler_output *output, struct sf_thread_entry *entry,
-			const struct sf_slot *slot, enum sf_loss cause)
+void sf_handler_lose(struct sf_handler_output *output, struct sf_thread_entry *entry, const struct sf_stream_sample *sample,
+		     enum sf_loss cause)
 {
-	if (sf_output_lose(output, entry->serial, cause, slot->cpu_ns, slot->wall_ns, slot->ticks))
+	if (sf_output_lose(output, sample->serial, cause, sample->cpu_ns, sample->wall_ns, sample->ticks) || !entry)
 		return;
-	atomic_fetch_sub_explicit(&entry->accounted_ns, slot->cpu_ns, memory_order_relaxed);
-	atomic_fetch_add_explicit(&entry->run_delay_ns, slot->wall_ns - slot->cpu_ns,
+	atomic_fetch_sub_explicit(&entry->accounted_ns, sample->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&entry->run_delay_ns, sample->wall_ns - sample->cpu_ns,
 				  memory_order_relaxed);
 }
 
@@ -137,7 +133,7 @@ static void put_sample(struct sf_handler *handler, struct sf_workspace *workspac
 	if (sf_handler_put(handler, workspace, &sample))
 		atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
 	else
-		lose_sample(&handler->output, entry, slot, SF_LOSS_RING_FULL);
+		sf_handler_lose(&handler->output, entry, &sample, SF_LOSS_RING_FULL);
 }
 
 /* True: the walk met code that the map may get soon. The sample comes later. */
@@ -233,12 +229,15 @@ static enum sf_end sample_by_held_walk(struct sf_handler *handler, sf_held_walk_
 				       struct sf_still *still)
 {
 	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
+	struct sf_stream_sample lost;
 	enum sf_loss cause;
 
-	if (held_walk(&handler->code, workspace, still, entry, &cause))
+	if (held_walk(&handler->code, workspace, still, entry, &cause)) {
 		put_sample(handler, workspace, slot);
-	else
-		lose_sample(&handler->output, entry, slot, cause);
+	} else {
+		fill_sample(slot, entry, &lost);
+		sf_handler_lose(&handler->output, entry, &lost, cause);
+	}
 	if (handler->config.walks_twice) {
 		sf_handler_walk(&handler->code, workspace, still, entry);
 		put_twin(handler, workspace, slot);

@@ -66,7 +66,7 @@ static void put(struct sf_handler *handler, struct sf_workspace *workspace, stru
 	};
 
 	if (!sf_handler_put(handler, workspace, &record))
-		sf_output_lose(&handler->output, sample->serial, SF_LOSS_RING_FULL, sample->cpu_ns, sample->wall_ns, sample->ticks);
+		sf_handler_lose(&handler->output, entry_of(handler, item), &record, SF_LOSS_RING_FULL);
 	atomic_fetch_sub(&kept->n, 1);
 	atomic_store_explicit(&item->state, SF_KEPT_FREE, memory_order_release);
 }
