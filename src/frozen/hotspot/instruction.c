@@ -61,3 +61,9 @@ bool sf_instruction_decode(const uint8_t *code, size_t size, struct sf_instructi
 		tell_memory(&parts, ret);
 	return true;
 }
+
+bool sf_instruction_is_conditional(const struct sf_instruction *in)
+{
+	return (in->map == SF_MAP_ONE && ((in->opcode & 0xf0) == 0x70 || (in->opcode & 0xfc) == 0xe0)) ||
+	       (in->map == SF_MAP_0F && (in->opcode & 0xf0) == 0x80);
+}

@@ -29,4 +29,7 @@ struct sf_instruction {
 /* False: the bytes are no such instruction, or too few. */
 bool sf_instruction_decode(const uint8_t *code, size_t size, struct sf_instruction *ret);
 
+/* A jump that is made or not: jcc, loop and jrcxz. */
+bool sf_instruction_is_conditional(const struct sf_instruction *in);
+
 #endif

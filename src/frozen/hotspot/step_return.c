@@ -211,12 +211,6 @@ static enum outcome follow_arithmetic(struct way *way, const struct sf_instructi
 	return GOES_ON;
 }
 
-static bool is_conditional(const struct sf_instruction *in)
-{
-	return (in->map == SF_MAP_ONE && ((in->opcode & 0xf0) == 0x70 || (in->opcode & 0xfc) == 0xe0)) ||
-	       (in->map == SF_MAP_0F && (in->opcode & 0xf0) == 0x80);
-}
-
 /* False: that way was taken already. */
 static bool is_new(struct following *following, uint64_t to)
 {
@@ -349,7 +343,7 @@ static enum outcome follow(struct following *following)
 	following->way.pc += in.size;
 	if (in.is_vector)
 		return GOES_ON;
-	if (is_conditional(&in)) {
+	if (sf_instruction_is_conditional(&in)) {
 		keep_other_way(following, following->way.pc + (uint64_t)in.immediate);
 		return GOES_ON;
 	}

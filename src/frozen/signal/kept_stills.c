@@ -5,12 +5,9 @@
 #include <stddef.h>
 
 #include "frozen/raw.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/signal/workspace.h"
 
 #include "frozen/frozen.h"
-
-#define BELOW 128u /* bytes of the stack below sp: x86-64's red zone (psABI, 3.2.2) */
-#define PAGE 4096u
 
 static struct sf_kept_still *claim(struct sf_kept_stills *kept)
 {
@@ -21,14 +18,6 @@ static struct sf_kept_still *claim(struct sf_kept_stills *kept)
 			return &kept->items[i];
 	}
 	return NULL;
-}
-
-/* Never down into another page, which may be the stack's guard. */
-static uint64_t start_of(uint64_t sp)
-{
-	const uint64_t in_page = sp & (PAGE - 1);
-
-	return sp - (in_page < BELOW ? in_page : BELOW);
 }
 
 bool sf_kept_stills_want(const struct sf_trace *trace)
@@ -55,7 +44,7 @@ bool sf_kept_stills_keep(struct sf_kept_stills *kept, const struct sf_own_memory
 		.serial = sample->serial, .ticks = sample->ticks, .label = sample->label, .state = sample->state,
 	};
 	item->map_serial = still->map->serial;
-	item->stack_start = start_of(still->regs.r[still->arch->sp]);
+	item->stack_start = sf_workspace_piece_start(still->regs.r[still->arch->sp]);
 	item->stack_size = sf_own_memory_read(memory, item->stack, item->stack_start, SF_KEPT_STACK);
 	item->sample.hold_ns = sf_raw_now_ns() - sample->time_ns; /* the copy is a part of it */
 	atomic_fetch_add(&kept->n, 1);

@@ -78,11 +78,7 @@ static bool in_piece(struct sf_workspace *workspace, void *ret, uint64_t addr, s
 	return true;
 }
 
-/*
- * Never down into another page: that one may be the stack's guard. A piece cut short by one is as
- * good.
- */
-static uint64_t piece_start(uint64_t addr)
+uint64_t sf_workspace_piece_start(uint64_t addr)
 {
 	const uint64_t in_page = addr & (PAGE - 1);
 
@@ -128,7 +124,7 @@ static void read_first(struct sf_workspace *workspace, const struct sf_still *st
 
 	if (!sf_code_map_near_runtime(still->map, still->regs.pc))
 		return;
-	stack = piece_start(still->regs.r[still->arch->sp]);
+	stack = sf_workspace_piece_start(still->regs.r[still->arch->sp]);
 	read_piece(workspace, stack, wanted_size(workspace, stack));
 }
 
@@ -152,9 +148,9 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	if (size + PIECE_BELOW > workspace->piece_capacity)
 		return sf_own_memory_read(workspace->access, ret, addr, size) == size;
 	if (workspace->piece_size || addr + size > workspace->top)
-		read_piece(workspace, piece_start(addr), workspace->piece_capacity);
+		read_piece(workspace, sf_workspace_piece_start(addr), workspace->piece_capacity);
 	else
-		read_piece(workspace, piece_start(addr), wanted_size(workspace, piece_start(addr)));
+		read_piece(workspace, sf_workspace_piece_start(addr), wanted_size(workspace, sf_workspace_piece_start(addr)));
 	return in_piece(workspace, ret, addr, size);
 }
 

@@ -38,6 +38,12 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 
 /*
+ * Where a piece of a stack begins that is read for this address: a little below it, with the red zone of x86-64 (psABI, 3.2.2),
+ * but never in another page, which may be the stack's guard. A piece that is shorter for that is as good. Signal-safe.
+ */
+uint64_t sf_workspace_piece_start(uint64_t addr);
+
+/*
  * Walks a held thread of this process, the calling thread from its signal context, or a copied stack (workspace->copy), into
  * workspace->trace. The caller sets still->regs, map, arch and tid; this function sets still->memory.
  * `still` may be workspace->still. Entries of workspace->caches are used instead of reads.

@@ -200,11 +200,6 @@ static bool is_described(const struct arrays *arrays, uint64_t blob)
 	       (!maps || get(arrays, SF_HS_OOP_MAPS_N, maps, &n)) && arrays->n_pcs > 2 + (maps ? n : 0);
 }
 
-static bool is_conditional(const struct sf_instruction *in)
-{
-	return (in->map == SF_MAP_ONE && (in->opcode & 0xf0) == 0x70) || (in->map == SF_MAP_0F && (in->opcode & 0xf0) == 0x80);
-}
-
 static bool is_jmp(const struct sf_instruction *in)
 {
 	return in->map == SF_MAP_ONE && (in->opcode == 0xe9 || in->opcode == 0xeb);
@@ -235,7 +230,7 @@ static int64_t find_way_back(const struct arrays *arrays, const struct sf_blob *
 
 		if (in.is_vector)
 			continue;
-		if ((is_conditional(&in) || is_jmp(&in)) && to >= 0 && to <= end)
+		if ((sf_instruction_is_conditional(&in) || is_jmp(&in)) && to >= 0 && to <= end)
 			return to;
 		if (is_jmp(&in) || leads_nowhere(&in))
 			return -1;
