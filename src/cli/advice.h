@@ -16,7 +16,10 @@ void sf_children_cpu_begin(struct sf_children_cpu *cpu, const struct sf_session_
 void sf_children_cpu_end(struct sf_children_cpu *cpu, const struct sf_session_options *options,
 			 const struct sf_session_result *result);
 
-/* Adds a hint at --children, or at another engine, to the notes, where most of the CPU time was that of processes which were not recorded. */
+/*
+ * Adds a hint at --children, or at another engine, to the notes, where most of the CPU time was that of processes which
+ * were not recorded.
+ */
 void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_result *result);
 
 /*

@@ -75,8 +75,8 @@ struct sf_runtime_ops {
 	bool (*resume)(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
 	/*
-	 * Whether `resume` believes the stack only, and the thread's data no more than where to look there: then it holds for
-	 * a copy of the stack, though the thread has run since.
+	 * Whether all that `resume` takes is on the stack, and the thread's data says only where: then a copied stack can be
+	 * resumed, though the thread has run since.
 	 */
 	bool resumes_by_stack;
 

@@ -51,7 +51,7 @@ enum sf_still_flags {
 	SF_STILL_COPY = 1,      /* the stack is a copy; the thread runs again */
 	SF_STILL_UNHELD = 2,    /* a thread that was not held: its switch count proves that it did not run while it was read */
 	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
-	SF_STILL_IN_EXEC = 8,   /* in the kernel, where the thread begins, or has begun, to run another program: the registers may be of the one before */
+	SF_STILL_IN_EXEC = 8,   /* in the kernel, about to run another program: the registers may be of the one before */
 	SF_STILL_OPEN = 16,     /* a sleep whose begin is known: more of its time follows, until its end is recorded */
 };
 

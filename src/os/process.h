@@ -87,8 +87,8 @@ uint64_t sf_process_children_cpu(int32_t pid);
 
 /*
  * Numbers that differ between a process and a later one with its id, and between two programs that it runs: when it
- * started, and where exec put its code and its first stack (0: it has no memory any more). And how many threads it has now, a first one that has ended
- * included. False when it is gone.
+ * started, and where exec put its code and its first stack (0: it has no memory any more). And how many threads it has now,
+ * a first one that has ended included. False when it is gone.
  */
 struct sf_program {
 	uint64_t started, code, stack;

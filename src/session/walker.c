@@ -182,7 +182,7 @@ static bool slept_on(const struct sf_still *still)
 	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
 }
 
-/* What is read of the thread now is of another moment than its stack. False: no runtime has to forget it. */
+/* Takes away the thread's handles in runtimes whose data must be of the moment of its stack. False: there was none. */
 static bool forget_handles(const struct sf_process_runtimes *runtimes, struct sf_still *still)
 {
 	bool any = false;

@@ -50,7 +50,7 @@ void sf_walker_end(struct sf_walker *walker, int32_t pid);
 /* Code that a process has mapped: used if it has ended before its maps were read. */
 bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
 
-/* A process need not have come into sight to be asked for its code. False: no memory. */
+/* From here on the code of this process can be read, also where the process has not come into sight. False: no memory. */
 bool sf_walker_know(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
 /*

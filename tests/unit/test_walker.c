@@ -152,8 +152,8 @@ static void one_that_ran_in_between_is_not(void **state)
 	assert_unknown(&still);
 }
 
-/* A runtime that believes the stack only is not harmed by that. */
-static void where_the_stack_alone_is_believed_it_is(void **state)
+/* A runtime that takes all from the stack needs no data of the same moment. */
+static void one_that_ran_is_resumed_by_its_stack(void **state)
 {
 	struct sf_still still = still_of(SF_STILL_UNHELD, 5);
 
@@ -304,7 +304,7 @@ int main(void)
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),
-		T(where_the_stack_alone_is_believed_it_is),
+		T(one_that_ran_is_resumed_by_its_stack),
 		T(nor_one_of_which_nobody_knows),
 		T(of_a_held_one_it_is_not_asked),
 		T(nor_one_of_a_process_that_has_ended),

@@ -32,7 +32,7 @@ bool sf_own_has_none(unsigned n_own);
  */
 bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size);
 
-/* A name that leads to the file of a descriptor, whatever that one is open for. */
+/* A path by which the file of a descriptor can be opened again, also where the descriptor has O_PATH. */
 #define SF_OWN_FD_PATH 32
 void sf_own_fd_path(int fd, char ret[SF_OWN_FD_PATH]);
 

@@ -48,6 +48,7 @@ static bool has_musl(const char *path)
 	char start[MAX_START];
 	size_t n = 0;
 
+	/* A path that lies in `start` is opened before that is written again. */
 	for (int i = 0; i <= MAX_SCRIPTS && path; i++) {
 		n = read_start(path, start);
 		path = n > 2 ? interpreter_in(start) : NULL;

@@ -67,13 +67,16 @@ static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns;
 }
 
-/* It has used a period of CPU time of which nothing was told. */
+/* Whether the thread has used a period of CPU time that no sample and no loss stands for. */
 static bool is_due(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + atomic_load(&thread->entry->period_ns);
 }
 
-/* It has never given a sample. A server's many threads use little time each, and may be over before one is overdue. */
+/*
+ * Whether the thread, which has no sample yet, may block our signal. The many threads of a server use little time each,
+ * and may end before they are overdue.
+ */
 static bool may_be_mute(struct sf_agent_thread *thread)
 {
 	return !atomic_load(&thread->entry->n_samples) && thread->n_mute_looks < MUTE_LOOKS;

@@ -237,7 +237,7 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 	sleeps->kept.n = n_left;
 }
 
-/* As the mappings show it. A copy may end in what is mapped behind the stack. */
+/* How deep the stacks of full copies are, by the mappings: a copy may go on in what is mapped behind the stack. */
 static uint32_t depth_of_full(const struct sf_perf_full *full)
 {
 	return full->n ? sf_perf_depth_at(full->pid, full->sps, full->n) : 0;

@@ -50,7 +50,8 @@ struct sf_perf_full {
 };
 
 #define SF_PERF_WAKERS 64
-#define SF_PERF_STACK_LAUNCHED 32768u /* bytes of the copies while a command starts: the loader's frames, and the arguments and the environment below them */
+/* Bytes of the copies while a command starts: the loader's frames, and behind them the arguments and the environment. */
+#define SF_PERF_STACK_LAUNCHED 32768u
 
 struct sf_perf_waker {
 	int32_t tid;
@@ -81,8 +82,8 @@ struct sf_perf_sleeps {
 	uint64_t n_wanted_ever, n_sent_ever;
 	int64_t  credit_ns;         /* CPU time that their walks may take */
 	uint32_t stack_wanted;      /* bytes that later copies should have; 0: as many as now */
-	uint32_t later_bytes;       /* ... once a command that was launched has begun, if that is enough; 0: nothing is known of it */
-	uint64_t attached_ns;
+	uint32_t later_bytes;       /* bytes of the copies of a launched command once it has started, if they are enough; 0: as many as now */
+	uint64_t attached_ns;       /* when that command was launched */
 	uint32_t too_short;         /* the size of copies that was last found too short; 0: none was */
 	struct sf_perf_full full;   /* copies that have no more room, in this batch */
 	uint32_t n_full_looks;      /* at how deep such stacks are */

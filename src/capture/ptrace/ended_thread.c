@@ -103,8 +103,8 @@ static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64
 }
 
 /*
- * The ticks of the elapsed time of a rest: the thread may have waited for a CPU for most of it. A short rest of a thread that was never
- * looked at has none.
+ * The ticks of the elapsed time of a rest: the thread may have waited for a CPU for most of it. A short rest of a thread
+ * that was never looked at has none.
  */
 static uint32_t ticks_of_rest(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_weight *rest)
 {

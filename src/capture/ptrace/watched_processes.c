@@ -145,7 +145,7 @@ static void meet(struct sf_watch *watch, struct sf_watched_process *process, con
 		begin_account(watch, process);
 }
 
-/* Than at the last look. A process that ends has no memory any more some time before it is gone: that is no program. */
+/* Whether the process runs another program than before. Some time before a process is gone its memory is: that is no program. */
 static bool is_another(const struct sf_program *now, const struct sf_program *before)
 {
 	return !sf_program_is(now, before) && (now->code || !before->started);

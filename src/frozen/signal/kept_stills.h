@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stills whose walks met code that the map does not have yet: their registers and a copy of their stacks. The thread runs
- * on. When the service thread has published another map, the sampler walks them again (kept_walks.c). While a program starts, its loader
- * and its runtimes map code all the time, and without that a third of its samples would be cut.
+ * on. When the service thread has published another map, the sampler walks them again (kept_walks.c). While a program
+ * starts, its loader and its runtimes map code all the time: up to a quarter of the samples would be cut.
  *
  * An item is one word: FREE -> FILLING by a thread in its handler, or by the sampler; FILLING -> FULL by the same; FULL ->
  * FREE by the sampler. Without a free item a sample stays as its first walk left it.

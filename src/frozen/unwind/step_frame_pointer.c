@@ -272,7 +272,8 @@ static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 	if (step == SF_STEP_ROOT)
 		return step;
 	record.pc &= cursor->still->arch->code_mask;
-	if (step == SF_STEP_TAKEN && sf_frame_region(cursor->still, record.pc, false) && (is_above(cursor, &record) || is_proved(cursor, &record)))
+	if (step == SF_STEP_TAKEN && sf_frame_region(cursor->still, record.pc, false) &&
+	    (is_above(cursor, &record) || is_proved(cursor, &record)))
 		return take_record(cursor, &record);
 	return *why == SF_END_NO_RULE && step_to_first(cursor) ? SF_STEP_TAKEN : SF_STEP_FAILED;
 }
