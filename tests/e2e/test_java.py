@@ -191,14 +191,15 @@ def cut_at_the_end(path):
 @pytest.mark.each_jdk
 def test_stacks_are_whole_up_to_the_end_of_a_jvm(stillframe, jdk, tmp_path):
     """The last samples are walked when nothing can be read of the process any more. By then what these threads run is compiled, and
-    has been read; of what is new at the end nothing is. Without what was read before, 4 to 9 % of these stacks are cut."""
+    has been read. Of the routine by which a thread stops for the end nothing has: it cuts two samples of a recording at most. Without
+    what was read before, 4 to 9 % of these stacks are cut. On a busy machine a recording has a third of the samples of a quiet one."""
     need_findings(stillframe("doctor").out, "page faults are counted")
-    found = [0, 0]
-    for i in range(3):
-        path = str(tmp_path / ("end%d.sfr" % i))
+    found, n = [0, 0], 0
+    while n < 3 or (found[0] < 500 and n < 12):
+        n, path = n + 1, str(tmp_path / ("end%d.sfr" % n))
         stillframe("record", "-e", "perf", "--max-cost", 100, "-F", "999hz", "-o", path, "--", *jdk.java(["-Dend=1500"], "Demo", "fib", "chain")).ok()
         found = [a + b for a, b in zip(found, cut_at_the_end(path))]
-    assert found[0] > 50 and found[1] <= 0.01 * found[0], found
+    assert found[0] > 50 and found[1] <= 0.01 * found[0], (found, n)
 
 
 @pytest.mark.parametrize("library, word", [("libj9vm29.so", "OpenJ9"), ("libjvm.so", "no HotSpot")])
