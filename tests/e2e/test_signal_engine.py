@@ -137,6 +137,16 @@ def test_an_exec_is_followed(stillframe, tmp_path):
     recording.assert_accounts()
 
 
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_cpu_time_before_an_exec_is_a_loss(stillframe, tmp_path, walk):
+    """Programs that run for less than a tick of the clock, and then execute another one: what they spin is in samples or in losses, nearly all of it in losses.
+    The last 20 programs have a second thread, which spins, too."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "100", "--", os.path.join(PROGRAMS, "exec_chain"), 40, 2.5)
+    seen, lost, _ = recording.cpu()
+    assert "execs 40" in done.out and seen + lost > 0.9 * 40 * 0.0025 and "rest" in recording.losses(), (seen, lost, done)
+    recording.assert_accounts()
+
+
 def test_descendants_only_if_wanted(stillframe, tmp_path):
     command = ["sh", "-c", "%s 0.3 > /dev/null & %s 0.3 > /dev/null; wait" % (BUSY, BUSY)]
     done, alone = stillframe.record(tmp_path / "a.sfr", "-e", "signal", "--", *command)

@@ -12,9 +12,11 @@
 #include "agent/clocks/clocks.h"
 #include "agent/threads/thread_entries.h"
 #include "frozen/child.h"
+#include "frozen/signal/event_sample.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
+#include "frozen/signal/ticks.h"
 
 #define PIECE_NS 1000000
 /*
@@ -135,6 +137,24 @@ static struct sf_thread_entry *find_first_entry(void)
 	return own_tid() == sf_handler.config.pid ? NULL : sf_thread_table_find(sf_handler.link.entries, sf_handler.config.pid);
 }
 
+/* The exec ends the thread, or continues it as a thread of the next program: no sample comes for this CPU time. */
+static void lose_rest(struct sf_thread_entry *entry, int32_t tid)
+{
+	const uint32_t serial = atomic_load(&entry->serial);
+	uint64_t cpu_ns, lost_ns;
+	uint32_t ticks;
+
+	if (!serial || atomic_load(&entry->flags) & SF_ENTRY_UNWATCHED)
+		return;
+	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	if (!sf_agent_thread_cpu(tid, &cpu_ns))
+		return;
+	lost_ns = sf_thread_entry_take_cpu(entry, cpu_ns, &ticks);
+	if (lost_ns && !atomic_load(&sf_handler.event.on))
+		sf_output_lose(&sf_handler.output, serial, SF_LOSS_REST, lost_ns, lost_ns,
+			       sf_ticks_due(lost_ns, sf_handler.config.period_ns));
+}
+
 bool sf_agent_thread_before_exec(void)
 {
 	struct sf_thread_entry *entry;
@@ -148,6 +168,7 @@ bool sf_agent_thread_before_exec(void)
 	prepare(entry);
 	prepare(find_first_entry());
 	swallow_pending(entry);
+	sf_agent_each_entry(lose_rest);
 	return true;
 }
 
