@@ -166,6 +166,23 @@ static void clocks_weigh_differently(void **state)
 	}
 }
 
+/* One long sleep, and many short ones that are less together. */
+static void states_and_waits_are_sorted_by_elapsed_time(void **state)
+{
+	struct fixture fixture = start();
+	(void)state;
+
+	small_sample(fixture.recording, 1, fixture.one, SMALL_STACK(fixture.recording, SF_END_ROOT, "futex", 1), SF_STATE_BLOCKED, 0, 50);
+	small_sample(fixture.recording, 2, fixture.one, SMALL_STACK(fixture.recording, SF_END_ROOT, NULL, 2), SF_STATE_RUNNING, 4, 4);
+	for (unsigned i = 3; i < 6; i++)
+		small_sample(fixture.recording, i, fixture.two, SMALL_STACK(fixture.recording, SF_END_ROOT, "poll", 1), SF_STATE_BLOCKED, 0, 5);
+	add_up(&fixture, SF_CLOCK_CPU);
+	assert_int_equal(fixture.sums->waits.n, 2);
+	assert_string_equal(sf_aggregate_name(fixture.profile, fixture.sums->waits.items[0].key), "futex");
+	assert_int_equal(fixture.sums->states.items[0].key, SF_STATE_BLOCKED);
+	end(&fixture);
+}
+
 static void tree_merges_by_function(void **state)
 {
 	struct fixture fixture = start();
@@ -278,6 +295,7 @@ int main(void)
 		TEST(recursion_counts_once),
 		TEST(inlined_calls_count_as_calls),
 		TEST(clocks_weigh_differently),
+		TEST(states_and_waits_are_sorted_by_elapsed_time),
 		TEST(tree_merges_by_function),
 		TEST(samples_without_a_stack_are_not_lost),
 		TEST(losses_and_ends_are_counted),

@@ -46,18 +46,31 @@ static void add_share(struct sf_share *share, uint32_t key, const struct sf_prof
 	share->ticks += sample->ticks;
 }
 
-static int compare_shares(const void *left, const void *right)
+static int compare(uint64_t a, uint64_t b)
+{
+	return a > b ? -1 : a < b;
+}
+
+static int by_clock(const void *left, const void *right)
 {
 	const struct sf_share *a = left, *b = right;
 
 	if (a->ns != b->ns)
-		return a->ns > b->ns ? -1 : 1;
+		return compare(a->ns, b->ns);
 	if (a->ticks != b->ticks)
-		return a->ticks > b->ticks ? -1 : 1;
-	return a->key < b->key ? -1 : a->key > b->key;
+		return compare(a->ticks, b->ticks);
+	return compare(b->key, a->key);
 }
 
-static void sort_shares(struct sf_shares *shares)
+/* For states and waits: by CPU time all waits are equal. */
+static int by_elapsed_time(const void *left, const void *right)
+{
+	const struct sf_share *a = left, *b = right;
+
+	return a->wall_ns != b->wall_ns ? compare(a->wall_ns, b->wall_ns) : by_clock(left, right);
+}
+
+static void sort_shares(struct sf_shares *shares, int (*order)(const void *left, const void *right))
 {
 	size_t kept = 0;
 
@@ -66,7 +79,7 @@ static void sort_shares(struct sf_shares *shares)
 			shares->items[kept++] = shares->items[i];
 	}
 	shares->n = kept;
-	qsort(shares->items, kept, sizeof(*shares->items), compare_shares);
+	qsort(shares->items, kept, sizeof(*shares->items), order);
 }
 
 static bool make_shares(struct sf_shares *shares, size_t n)
@@ -176,10 +189,10 @@ static bool add_samples(struct sf_aggregate *aggregate, const struct sf_profile 
 	aggregate->n_unsampled = count_unsampled(profile, &aggregate->threads);
 	if (!sf_aggregate_processes(profile, aggregate, err))
 		return false;
-	sort_shares(&aggregate->threads);
-	sort_shares(&aggregate->states);
-	sort_shares(&aggregate->waits);
-	sort_shares(&aggregate->labels);
+	sort_shares(&aggregate->threads, by_clock);
+	sort_shares(&aggregate->states, by_elapsed_time);
+	sort_shares(&aggregate->waits, by_elapsed_time);
+	sort_shares(&aggregate->labels, by_clock);
 	return true;
 }
 

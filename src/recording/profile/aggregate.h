@@ -91,7 +91,8 @@ struct sf_aggregate {
 	struct sf_call_tree tree;
 	struct sf_process_total *processes; /* longest first; those without time and samples are left out */
 	size_t n_processes;
-	struct sf_shares threads, states, waits, labels;
+	struct sf_shares threads, labels;
+	struct sf_shares states, waits; /* by elapsed time, whatever the clock; of events by these */
 	uint32_t n_unsampled; /* threads without a sample */
 
 	uint64_t holds;
