@@ -208,8 +208,9 @@ const struct sf_command sf_command_report = {
 		"FILE is a recording, or a stream that the agent wrote in a program (out=FILE.sfs). Without "
 		"one, the newest of the current folder is taken.\n"
 		"\n"
-		"In the tree, a function that is called from one place only stands below its caller "
-		"without being moved to the right; lines branch where calls do.",
+		"In the tree, the only function that another one calls stands below it without being moved "
+		"to the right; lines branch where calls do. An empty line parts stacks that begin in "
+		"different functions.",
 	.examples = "stillframe report java-4242.sfr\n"
 		    "stillframe report --clock offcpu --by wait java-4242.sfr\n"
 		    "stillframe report --threads '^worker' --by tree --min-percent 5 shopd.sfr\n"

@@ -152,9 +152,18 @@ static void print_branches(struct printer *printer, uint32_t first, uint32_t lev
 {
 	for (uint32_t number = first, next; number; number = next) {
 		next = visible(printer, node_at(printer, number)->next);
-		if (levels)
-			printer->last[levels - 1] = next == 0;
+		printer->last[levels - 1] = next == 0;
 		print_chain(printer, number, levels, depth);
+	}
+}
+
+/* An empty line parts the outermost functions: without it, the next one would seem to be a callee. */
+static void print_roots(struct printer *printer, uint32_t first)
+{
+	for (uint32_t number = first; number; number = visible(printer, node_at(printer, number)->next)) {
+		if (number != first)
+			fputc('\n', printer->output->file);
+		print_chain(printer, number, 0, 0);
 	}
 }
 
@@ -173,5 +182,5 @@ void sf_report_tree(const struct sf_report *report, const struct sf_output *outp
 	sf_print_in(output, SF_BOLD, "CALL TREE");
 	sf_print_in(output, SF_DIM, ", branches from %" PRIu32 " %%\n", report->min_percent);
 	sf_print_in(output, SF_DIM, "  total %%   self %%\n");
-	print_branches(&printer, visible(&printer, report->aggregate->tree.nodes[0].first_child), 0, 0);
+	print_roots(&printer, visible(&printer, report->aggregate->tree.nodes[0].first_child));
 }
