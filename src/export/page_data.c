@@ -257,6 +257,16 @@ static void add_measure(struct json_object *object, const struct sf_profile *pro
 	json_object_object_add(object, "measure", json);
 }
 
+/* The words for the kinds of functions, by number. */
+static struct json_object *kinds_array(void)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (unsigned kind = 0; kind < SF_N_KINDS; kind++)
+		json_object_array_add(array, json_object_new_string(sf_kind_word(kind)));
+	return array;
+}
+
 static bool print_about(struct page *page, const struct sf_filter *filter)
 {
 	const struct sf_profile *profile = page->profile;
@@ -264,6 +274,7 @@ static bool print_about(struct page *page, const struct sf_filter *filter)
 
 	sf_json_text(object, "clock", sf_clock_word(filter->clock));
 	sf_json_text(object, "exact_hint", SF_EXACT_PAGE_HINT);
+	json_object_object_add(object, "kinds", kinds_array());
 	sf_json_text(object, "filter", filter->threads);
 	sf_json_number(object, "start_unix_ms", profile->start_unix_ns / 1000000);
 	add_sums(object, page);

@@ -5,11 +5,14 @@
 
 const HUES = [205, 152, 35, 268, 350, 180, 85, 315, 15, 230, 120, 55];
 
-// Managed code: interpreted, C1, C2, native methods, the machine's own stubs, frames in the heap, any of the first four.
+// By kind, from KIND_INTERPRETED on. Managed code: interpreted, C1, C2, native methods, the machine's own stubs, frames in the heap, any of the first four.
 const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125, 0, 110, 50, 65, 110, 125, 140, 155, 80, 125, 300];
 
 // The kernel's code, which is one module.
 const KERNEL_HUE = 0;
+
+// Code in no file, and what stands for missing frames.
+const UNKNOWN = 0;
 
 const PALETTES = {
 	light: {
@@ -39,22 +42,48 @@ function hsl(hue, saturation, lightness) {
 	return `hsl(${hue} ${saturation}% ${lightness.toFixed(1)}%)`;
 }
 
-// [module, weight] by the weight of what stands innermost; modules that only call come last.
-// Waiting is no module's: it is left out, as a weight of its own.
-function rankModules(down) {
+function isManaged(kind) {
+	return kind >= KIND_INTERPRETED && kind <= KIND_LAST && kind !== KIND_KERNEL;
+}
+
+// What functions have their colour by: a module's number, a kind of managed code as -kind, or UNKNOWN.
+function familyOf(fn) {
+	const kind = functions.kind[fn];
+	if (isManaged(kind))
+		return -kind;
+	return kind === KIND_CUT ? UNKNOWN : functions.module[fn];
+}
+
+// [family, weight] by the weight of what stands innermost; families that only call come last.
+// Waiting is left out, as a weight of its own.
+function rankFamilies(down) {
 	const weights = new Map();
 	let waiting = 0;
 	for (let i = 1; i < down.n; i++) {
 		const fn = down.fn[i];
+		const family = familyOf(fn);
 		if (functions.kind[fn] === KIND_WAIT)
 			waiting += down.self[i];
-		else if (functions.kind[fn] !== KIND_CUT && functions.module[fn] && down.total[i])
-			weights.set(functions.module[fn], (weights.get(functions.module[fn]) || 0) + down.self[i]);
+		else if (functions.kind[fn] !== KIND_GROUP && down.total[i])
+			weights.set(family, (weights.get(family) || 0) + down.self[i]);
 	}
 	const ranked = [...weights].sort((a, b) => b[1] - a[1]);
-	for (const [module] of ranked)
-		moduleHue(module);
+	for (const [family] of ranked)
+		if (family > 0)
+			moduleHue(family);
 	return { ranked, waiting };
+}
+
+function familyName(family) {
+	if (family < 0)
+		return about.kinds[-family];
+	return family === UNKNOWN ? "not known" : baseName(strings[family]);
+}
+
+function familyColour(family, lightness = palette.lightness) {
+	if (family === UNKNOWN)
+		return hsl(...palette.cut);
+	return hsl(family < 0 ? MANAGED_HUES[-family - KIND_INTERPRETED] : moduleHue(family), palette.saturation, lightness);
 }
 
 function moduleHue(module) {
@@ -74,14 +103,8 @@ function colourOfFunction(fn) {
 		colour = palette.root;
 	else if (kind === KIND_WAIT)
 		colour = hsl(...palette.wait);
-	else if (kind >= KIND_INTERPRETED && kind <= KIND_LAST)
-		colour = hsl(MANAGED_HUES[kind - KIND_INTERPRETED], palette.saturation,
-			palette.lightness + palette.spread * ((Math.imul(fn + 7, 0x9e3779b1) >>> 16) / 32768 - 1));
-	else if (kind === KIND_CUT || !functions.module[fn])
-		colour = hsl(...palette.cut);
 	else
-		colour = hsl(moduleHue(functions.module[fn]), palette.saturation,
-			palette.lightness + palette.spread * ((Math.imul(fn + 7, 0x9e3779b1) >>> 16) / 32768 - 1));
+		colour = familyColour(familyOf(fn), palette.lightness + palette.spread * ((Math.imul(fn + 7, 0x9e3779b1) >>> 16) / 32768 - 1));
 	return functionColours[fn] = colour;
 }
 

@@ -10,6 +10,7 @@ const STATES = ["running", "runnable", "blocked", "stopped"];
 const KIND_WAIT = 1;
 const KIND_CUT = 2;
 const KIND_INTERPRETED = 3; // up to KIND_LAST: src/frozen/unwind/walk.h, SF_KINDS
+const KIND_KERNEL = 10;
 const KIND_LAST = 20;
 const KIND_GROUP = 255; // no code: a process or a thread (groups.js)
 

@@ -148,8 +148,7 @@ function showAbout() {
 			(about.measure.counted === undefined ? "" : `, ${countText(about.measure.counted)} counted`),
 			"Seen: by samples. Counted: by the kernel."]);
 	if (about.clock !== "event")
-		facts.push(["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ` +
-			`${timeText(about.cpu_counted_ns / 1000)} counted`,
+		facts.push(["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ${countedText()}`,
 			"Seen: by samples. Counted: by the kernel."]);
 	if (about.cpu_lost_ns) {
 		/* The kernel's count is not there yet for threads that live. */
@@ -170,6 +169,12 @@ function showAbout() {
 	}
 }
 
+// Where stillframe was killed, the count of the threads that lived is missing.
+function countedText() {
+	const whole = about.complete || about.cpu_counted_ns >= about.cpu_seen_ns;
+	return about.cpu_counted_ns && whole ? `${timeText(about.cpu_counted_ns / 1000)} counted` : "not counted";
+}
+
 function lossesText(lost) {
 	if (!lost)
 		return "none";
@@ -187,12 +192,11 @@ function showLegend() {
 					shareText(app.down.byState[s][0], whole)]);
 		});
 	} else {
-		const { ranked, waiting } = app.modules;
+		const { ranked, waiting } = app.families;
 		if (waiting)
 			items.push([hsl(...palette.wait), "waiting", shareText(waiting, whole)]);
-		for (const [module, weight] of ranked.slice(0, 6 - items.length))
-			items.push([hsl(moduleHue(module), palette.saturation, palette.lightness),
-				baseName(strings[module]), weight ? shareText(weight, whole) : ""]);
+		for (const [family, weight] of ranked.slice(0, 6 - items.length))
+			items.push([familyColour(family), familyName(family), weight ? shareText(weight, whole) : ""]);
 	}
 	byId("legend").replaceChildren(...items.map(([colour, name, share]) => {
 		const item = element("span", "item");

@@ -8,12 +8,12 @@ const app = {
 	regex: false,
 	theme: "auto",
 	down: null,         // the top-down tree of the chosen threads and clock
-	modules: null,      // see rankModules
+	families: null,     // see rankFamilies
 };
 
 function rebuild() {
 	app.down = topDown(stacksBy(app.grouping), app.clock, app.chosen);
-	app.modules = rankModules(app.down);
+	app.families = rankFamilies(app.down);
 	reorder();
 	search();
 	showLegend();

@@ -3,7 +3,7 @@
 // tests/unit/fake_profile.c: 73 ms, of these [futex] 50, inner 15, the script 7, no stack 1.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, afterEach, describe, test } from "node:test";
-import { fakeExport, madeExport, ofTwoProcesses, openPage, pixel, pressed, settle, startBrowser, status, stopBrowser }
+import { changedExport, fakeExport, madeExport, ofTwoProcesses, openPage, pixel, pressed, settle, startBrowser, status, stopBrowser }
 	from "./page.mjs";
 
 const ROW = 20;
@@ -269,6 +269,41 @@ test("several processes are groups from the start", async () => {
 	await pressed(page, "ArrowDown");
 	assert.match(await status(page), /^main, app, 98\.6 %/);
 	await page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
+test("the legend has all colours: of managed code, and of what is not known", async () => {
+	const opened = await openPage(browser, changedExport(fakeExport("html"), "managed", (data) => {
+		const inner = data.functions.name.findIndex((name) => data.strings[name] === "inner");
+		data.functions.kind[inner] = data.about.kinds.indexOf("java");
+	}));
+	const legend = await opened.page.locator("#legend").textContent();
+	assert.match(legend, /waiting68\.5 %.*java20\.5 %.*libevil\.so9\.59 %.*not known1\.37 %/);
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
+test("a recording that was cut short has no count", async () => {
+	const opened = await openPage(browser, changedExport(fakeExport("html"), "cut", ({ about }) => {
+		about.complete = false;
+		about.cpu_counted_ns = 0;
+	}));
+	assert.ok((await opened.page.locator("#facts").textContent()).includes("20.0 ms seen, not counted"));
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
+test("nothing moves when a search finds something", async () => {
+	const opened = await openPage(browser, ofTwoProcesses(fakeExport("html")));
+	const places = () => opened.page.evaluate(() => ["search", "reset", "graph"].map((id) => {
+		const box = document.getElementById(id).getBoundingClientRect();
+		return [box.x, box.y];
+	}));
+	await opened.page.selectOption("#grouping", "none");
+	const before = await places();
+	await opened.page.fill("#search", "compute");
+	assert.deepEqual(await places(), before);
+	await opened.page.close();
 	assert.deepEqual(opened.faults, []);
 });
 

@@ -41,6 +41,16 @@ export function ofTwoProcesses(file) {
 	return changed;
 }
 
+// The same export after `change` of its data.
+export function changedExport(file, name, change) {
+	const changed = file.replace(/html$/, name + ".html");
+	const [before, text, after] = readFileSync(file, "utf8").split(/(?<=id="data">)([^<]*)/);
+	const data = JSON.parse(text);
+	change(data);
+	writeFileSync(changed, before + JSON.stringify(data).replace(/</g, "\\u003c") + after);
+	return changed;
+}
+
 // Of a synthetic recording: of times, or of three events for each sample ("events").
 export function madeExport(format, stacks, samples, threads, what = "times") {
 	const recording = path.join(folder, `made-${stacks}-${what}.sfr`);
