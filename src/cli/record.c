@@ -143,6 +143,21 @@ static void warn(const struct sf_session_options *session)
 		fprintf(stderr, "stillframe: %s\n", warning);
 }
 
+/* Whoever sits at a terminal is told what they wait for. A command says itself that it runs, and a duration was asked for. */
+static void say_how_it_ends(const struct sf_record_given *given, const char *name)
+{
+	const struct sf_session_options *session = &given->session;
+
+	if (given->quiet || session->launched || session->capture.duration_ns || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "stillframe: watching %s", session->capture.all ? session->command : name);
+	if (!session->capture.all)
+		fprintf(stderr, " (pid %d)", session->capture.pid);
+	if (session->capture.n_more)
+		fprintf(stderr, " and %zu more", session->capture.n_more);
+	fputs("; Ctrl-C ends the recording\n", stderr);
+}
+
 /* A launched command was forked before this: it has the signals and limits that we were given. */
 static int record(struct sf_record_given *given, const char *name)
 {
@@ -162,6 +177,7 @@ static int record(struct sf_record_given *given, const char *name)
 	catch_signals();
 	sf_task_raise_limit();
 	sf_children_cpu_begin(&children, session);
+	say_how_it_ends(given, name);
 	fine = sf_session_record(session, &result, &err);
 	began = result.duration_ns > 0;
 	sf_children_cpu_end(&children, session, &result);

@@ -2,15 +2,18 @@
 """Wrong input: one clear message on stderr, nothing on stdout, status 1 (failed) or 2 (usage), nothing lost."""
 import json
 import os
+import pty
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 
 import pytest
 
 from conftest import PROGRAMS, Stillframe, need_root
-from recordings import Recording
+from processes import until
+from recordings import Recording, has_begun
 
 pytestmark = pytest.mark.waits
 
@@ -355,3 +358,19 @@ def test_an_installed_copy_finds_its_agent(tmp_path):
     next((tmp_path / "elsewhere").rglob("libstillframe-agent.so")).unlink()
     done = record()
     assert done.returncode == 1 and "libstillframe-agent.so, is not beside stillframe" in done.stderr, done
+
+
+def test_who_sits_at_a_terminal_is_told_how_it_ends(stillframe, target, tmp_path):
+    """Before the recording; not where they gave a duration."""
+    words = "stillframe: watching deep (pid %d); Ctrl-C ends the recording"
+    t = target("deep", 20, "sleep")
+    terminal, child = pty.openpty()
+    process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr", stderr=child)
+    os.close(child)
+    told = os.read(terminal, 1000).decode()
+    assert told.startswith(words % t.pid), told
+    until(lambda: has_begun(tmp_path / "r.sfr"), "the recording begins")
+    process.send_signal(signal.SIGINT)
+    assert stillframe.wait(process).status == 0
+    os.close(terminal)
+    assert "Ctrl-C" not in stillframe("record", "-p", t.pid, "-d", "200ms", "-o", tmp_path / "q.sfr").ok().err
