@@ -112,9 +112,6 @@ static bool report_file(const char *path, const struct report_options *chosen,
 	if (!sf_session_load(path, chosen->split_kinds, &profile, err) ||
 	    !sf_profile_filter(profile, &filter, err))
 		return false;
-	if (chosen->threads && profile->n_threads == 0)
-		return sf_fail(err, SF_E_INPUT, "no thread's name in %s matches \"%s\"", path,
-			       chosen->threads);
 	filter.clock = choose_clock(chosen, profile);
 	if (!sf_profile_has_clock(profile, path, filter.clock, err) || !sf_aggregate_create(profile, filter.clock, &aggregate, err))
 		return false;

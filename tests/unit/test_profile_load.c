@@ -313,6 +313,9 @@ static void only_matching_threads_are_kept(void **state)
 	filter.threads = "(";
 	assert_false(sf_profile_filter(profile, &filter, &err));
 	assert_non_null(strstr(err.text, "not a regular expression"));
+	filter.threads = "^nobody$";
+	assert_false(sf_profile_filter(profile, &filter, &err));
+	assert_non_null(strstr(err.text, "no thread's name matches \"^nobody$\""));
 	sf_profile_destroy(profile);
 }
 

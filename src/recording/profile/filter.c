@@ -83,7 +83,12 @@ static bool filter_threads(struct sf_profile *profile, const char *threads, stru
 		keep_losses(profile, new_numbers);
 	}
 	regfree(&regex);
-	return new_numbers || sf_fail_memory(err);
+	if (!new_numbers)
+		return sf_fail_memory(err);
+	if (profile->n_threads)
+		return true;
+	sf_fail(err, SF_E_INPUT, "no thread's name matches \"%.200s\"", threads);
+	return sf_fail_hint(err, "`stillframe report --by thread` lists the names.");
 }
 
 /* `wanted` is KEY or KEY=VALUE; keys may have an = of their own. */
@@ -112,8 +117,10 @@ static bool filter_label(struct sf_profile *profile, const char *wanted, struct 
 		if (matches[profile->samples[i].label] || matches[profile->samples[i].second_label])
 			profile->samples[kept++] = profile->samples[i];
 	}
-	if (!kept)
-		return sf_fail(err, SF_E_INPUT, "no sample carries the label \"%s\"", wanted);
+	if (!kept) {
+		sf_fail(err, SF_E_INPUT, "no sample carries the label \"%.200s\"", wanted);
+		return sf_fail_hint(err, "`stillframe report --by label` lists the labels.");
+	}
 	profile->n_samples = kept;
 	profile->n_losses = 0;
 	for (uint32_t i = 0; i < profile->n_threads; i++)
