@@ -212,6 +212,7 @@ static int run(int argc, char **argv)
 		return status;
 	if (rest < argc) {
 		sf_fail(&err, SF_E_INPUT, "'%.40s' is not expected here", argv[rest]);
+		sf_fail_hint(&err, "One process goes behind -p: stillframe doctor -p %.40s", argv[rest]);
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	}
 	if (given.setcap)

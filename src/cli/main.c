@@ -36,10 +36,10 @@ static void print_help(FILE *out)
 		"Usage: stillframe COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
-	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command, in man(7) form");
+	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command: stillframe manual record | man -l -");
 	fprintf(out, "\n  stillframe record -p $(pidof nginx) -d 10s   then: stillframe report\n"
 		     "  stillframe dump -p $(pidof nginx)            when they hang\n\n"
-		     "`stillframe COMMAND --help` says more.\n");
+		     "`stillframe COMMAND --help` says more; `stillframe --version` says which one this is.\n");
 }
 
 static int fail_unknown(const char *name)
@@ -51,18 +51,38 @@ static int fail_unknown(const char *name)
 	return sf_cli_fail(SF_EXIT_USAGE, &err);
 }
 
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int print_manual(int argc, char **argv)
 {
 	const struct sf_command *command = argc > 1 ? find_command(argv[1]) : NULL;
+	const bool is_asked = argc > 1 && is_help(argv[1]);
 
-	if (!command && argc > 1)
+	if (!command && argc > 1 && !is_asked)
 		return fail_unknown(argv[1]);
 	if (!command) {
-		fprintf(stderr, "stillframe: manual: which command? e.g. "
-				"stillframe manual record | man -l -\n");
-		return SF_EXIT_USAGE;
+		fprintf(is_asked ? stdout : stderr, "%sstillframe manual record | man -l -\n",
+			is_asked ? "Usage: stillframe manual COMMAND, as in: " : "stillframe: manual: which command? e.g. ");
+		return is_asked ? SF_EXIT_OK : SF_EXIT_USAGE;
 	}
 	sf_options_man(command, stdout);
+	return SF_EXIT_OK;
+}
+
+/* "help record" is "record --help". */
+static int print_help_of(int argc, char **argv)
+{
+	const struct sf_command *command = argc > 1 ? find_command(argv[1]) : NULL;
+
+	if (!command && argc > 1 && strcmp(argv[1], "manual") != 0)
+		return fail_unknown(argv[1]);
+	if (command)
+		sf_options_help(command, stdout);
+	else
+		print_help(stdout);
 	return SF_EXIT_OK;
 }
 
@@ -74,6 +94,8 @@ static int run_command(int argc, char **argv)
 		return command->run(argc, argv);
 	if (strcmp(argv[0], "manual") == 0)
 		return print_manual(argc, argv);
+	if (strcmp(argv[0], "help") == 0)
+		return print_help_of(argc, argv);
 	return fail_unknown(argv[0]);
 }
 
@@ -82,7 +104,9 @@ static int run_command(int argc, char **argv)
  */
 static int check_output(int status)
 {
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	const bool arrived = fflush(stdout) == 0 && !ferror(stdout);
+
+	if (arrived || status == SF_EXIT_FAILED) /* a command that failed has said why */
 		return status;
 	perror("stillframe: cannot write to stdout");
 	return SF_EXIT_FAILED;
@@ -122,8 +146,7 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return SF_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
+	if (is_help(argv[1])) {
 		print_help(stdout);
 		return check_output(SF_EXIT_OK);
 	}

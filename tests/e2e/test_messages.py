@@ -46,6 +46,8 @@ USAGE = [
     (["record"], ""),
     (["record", "-p", "1", "--", "true"], ""),
     (["dump"], "-p"),
+    (["doctor", "-p", "1", "2"], "stillframe doctor -p 2"),
+    (["help", "frobnicate"], "frobnicate"),
     (["export"], ""),
     (["export", "x.sfr"], "format"),
     (["export", "x.sfr", "--format", "papyrus"], "papyrus"),
@@ -70,6 +72,7 @@ def test_help(stillframe, command):
     done = stillframe(command, "--help").ok()
     assert done.err == "" and command in done.out
     assert max(len(line) for line in done.out.splitlines()) <= 80, done
+    assert stillframe("help", command).ok().out == done.out
 
 
 def test_help_names_all_commands(stillframe):
@@ -77,6 +80,9 @@ def test_help_names_all_commands(stillframe):
     for command in COMMANDS:
         assert command in done.out
     assert "0.1" in stillframe("--version").ok().out
+    for arguments in ["help"], ["help", "manual"]:
+        assert stillframe(*arguments).ok().out == done.out
+    assert "COMMAND" in stillframe("manual", "--help").ok().out
 
 
 FAILURES = [
@@ -140,6 +146,7 @@ def test_no_such_command(stillframe, tmp_path):
     assert done.status == 127 and "/no/such/program" in done.err, done
     assert "PATH" not in done.err, done
     assert "PATH" in stillframe("record", "--", "no-such-program").fails(127).err
+    assert "stillframe record -p 4242" in stillframe("record", "4242").fails(127).err
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -262,12 +269,12 @@ def test_inconsistent(stillframe, recording, name):
 
 
 def test_stdout_that_is_full(stillframe, recording):
-    """A report that could not be written is a failure."""
+    """A report that could not be written is a failure, of which there is one message."""
     for arguments in (["report", recording], ["export", recording, "--format", "collapsed", "-o", "-"]):
         with open("/dev/full", "w") as full:
             process = stillframe.start(*arguments, stdout=full)
             done = stillframe.wait(process)
-        assert done.status == 1 and done.err.startswith("stillframe"), done
+        assert done.status == 1 and done.err.startswith("stillframe") and done.err.count("\n") == 1, done
 
 
 def test_closed_pipe(stillframe, recording):
