@@ -64,6 +64,14 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* "0x45160 in bash": a function that is named after its start. */
+static bool says_its_image(const char *function, const char *image)
+{
+	const size_t size = strlen(image), length = strlen(function);
+
+	return length > size + 4 && strcmp(function + length - size, image) == 0 && memcmp(function + length - size - 4, " in ", 4) == 0;
+}
+
 static void print_place(const struct sf_output *output, const struct sf_dump *dump,
 			const struct sf_dump_frame *frame)
 {
@@ -73,7 +81,7 @@ static void print_place(const struct sf_output *output, const struct sf_dump *du
 		sf_print_in(output, SF_DIM, "  %s:%u", base_name(file), frame->line);
 	else if (*file)
 		sf_print_in(output, SF_DIM, "  %s", base_name(file));
-	else if (frame->image)
+	else if (frame->image && !says_its_image(sf_dump_string(dump, frame->function), base_name(sf_dump_path(dump, frame->image))))
 		sf_print_in(output, SF_DIM, "  (%s)", base_name(sf_dump_path(dump, frame->image)));
 }
 

@@ -204,6 +204,15 @@ def test_text_form(stillframe, target):
         assert str(tid) in done.out
 
 
+def test_a_function_without_a_name_has_its_module_once(stillframe, target, tmp_path):
+    source, program = tmp_path / "bare.c", tmp_path / "bare"
+    source.write_text("#include <stdio.h>\n#include <unistd.h>\n__attribute__((noinline)) static int rest(void) { return pause(); }\n"
+                      "int main(void) { puts(\"ready\"); fflush(stdout); return rest() + 1; }\n")
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-s", "-o", program, source], check=True)
+    rows = [line for line in stillframe("dump", "-p", target([str(program)]).falls_asleep().pid).ok().out.splitlines() if " in bare" in line]
+    assert rows and all(re.fullmatch(r"  #\d+ +0x[0-9a-f]+ in bare", row) for row in rows), rows
+
+
 def test_unprivileged_on_its_own_process(stillframe, everybodys):
     """A user may look at their own process."""
     stillframe.path = everybodys.stillframe()
