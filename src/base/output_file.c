@@ -30,13 +30,19 @@ static bool is_ours(const struct stat *status, const char *path, struct sf_error
 	return sf_fail_hint(err, "Give another name with -o, or remove it first.");
 }
 
+static bool fail_to_write(const char *path, struct sf_error *err)
+{
+	sf_fail_os(err, "cannot write %s", path);
+	return sf_fail_hint(err, "Give another place with -o.");
+}
+
 bool sf_output_file_check(const char *path, struct sf_error *err)
 {
 	struct stat status;
 
 	if (lstat(path, &status) == 0)
 		return is_ours(&status, path, err);
-	return errno == ENOENT || sf_fail_os(err, "cannot write %s", path);
+	return errno == ENOENT || fail_to_write(path, err);
 }
 
 bool sf_output_file_open(const char *path, int *ret, struct sf_error *err)
@@ -49,7 +55,7 @@ bool sf_output_file_open(const char *path, int *ret, struct sf_error *err)
 		return false;
 	fd = open(path, flags, 0600);
 	if (fd < 0)
-		return sf_fail_os(err, "cannot write %s", path);
+		return fail_to_write(path, err);
 	if (fstat(fd, &status) != 0)
 		return sf_fail_os(err, "cannot look at %s", path);
 	if (!is_ours(&status, path, err))
@@ -137,7 +143,7 @@ static bool open_beside(struct sf_draft *draft, struct sf_error *err)
 	fd = mkostemp(draft->temporary, O_CLOEXEC);
 	if (fd >= 0)
 		return write_to(draft, fd, err);
-	sf_fail_os(err, "cannot write %s", draft->path);
+	fail_to_write(draft->path, err);
 	free(sf_steal(&draft->temporary));
 	return false;
 }

@@ -237,7 +237,7 @@ static void no_recordings_are_refused(void **state)
 	refused(path, SF_E_INPUT, path, "is not a recording");
 	strcpy(path, small_path("text.sfr"));
 	write_all(path, "hello, hello", 12);
-	refused(path, SF_E_INPUT, path, "is not a database");
+	refused(path, SF_E_INPUT, path, "is not a recording of stillframe\n  Only files");
 }
 
 static void try_bytes(const struct bytes *bytes, size_t size)

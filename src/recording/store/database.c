@@ -58,9 +58,12 @@ bool sf_database_fail(sqlite3 *db, struct sf_error *err)
 
 	if (code == SF_E_NO_MEMORY)
 		return sf_fail_memory(err);
-	sf_fail(err, code, "%s: %s%s%s", path ? path : "database", sqlite3_errmsg(db),
-		code == SF_E_SYSTEM && error ? ": " : "",
-		code == SF_E_SYSTEM && error ? sf_os_error(error) : "");
+	if ((extended & 0xff) == SQLITE_NOTADB)
+		sf_fail(err, code, "%s is not a recording of stillframe", path ? path : "the file");
+	else
+		sf_fail(err, code, "%s: %s%s%s", path ? path : "database", sqlite3_errmsg(db),
+			code == SF_E_SYSTEM && error ? ": " : "",
+			code == SF_E_SYSTEM && error ? sf_os_error(error) : "");
 	if (err)
 		sf_sanitize(err->text); /* SQLite quotes the file */
 	if (err && code == SF_E_SYSTEM)
