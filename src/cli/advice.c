@@ -90,9 +90,9 @@ void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_res
 	if (cpu->ns < NOTABLE_NS || cpu->ns < result->totals.cpu_counted_ns)
 		return;
 	snprintf(result->notes + used, sizeof(result->notes) - used,
-		 "processes that it started used %s of CPU time, and are not in the recording: %s\n", sf_format_time(time, cpu->ns),
-		 cpu->have_no_agent ? "no agent came into them, since they have an environment that was cleared, gain rights or are "
-				      "linked statically, perhaps. An engine that watches from outside samples them"
+		 "processes that it started used %s of CPU time that is not in the recording: %s\n", sf_format_time(time, cpu->ns),
+		 cpu->have_no_agent ? "before an agent came into them, or without one, since they have an environment that was cleared, "
+				      "gain rights or are linked statically, perhaps. An engine that watches from outside samples them"
 				    : "--children samples them, too");
 }
 
