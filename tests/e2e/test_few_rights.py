@@ -20,7 +20,7 @@ PERFMON = "have CAP_PERFMON (stillframe doctor --setcap)"
 FILTER = "a system-call filter (seccomp; a container's, perhaps)"
 OUTSIDE = "run stillframe outside its user namespace with CAP_PERFMON"
 KERNEL = "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is 2). For that, "
-HELD = "threads were held to find their time in the kernel; sleeping threads were looked at some times a second: "
+HELD = "time in the kernel was found by holds only; sleeping threads were looked at some times a second: "
 NO_BPF = "the BPF program cannot be loaded: "
 # Findings of doctor.
 EVENTS, HIDDEN, SAVED = "perf events may be opened", "kernel.perf_event_paranoid is", "the kernel says what it has saved"
@@ -124,7 +124,7 @@ ROWS = [
     Row("a filter refuses perf events", refused=("perf_event_open", errno.EPERM), notes=("stillframe has CAP_PERFMON: " + FILTER,), dump="by bpf",
         doctor=((EVENTS, FILTER),)),
     Row("a filter refuses BPF", refused=("bpf", errno.EPERM), engine="perf", dump="by ptrace: " + NO_BPF,
-        notes=("held where these were needed, once for each sleep: " + NO_BPF, FILTER), doctor=((SAVED, FILTER),)),
+        notes=("held only where these were needed, at most once for each sleep: " + NO_BPF, FILTER), doctor=((SAVED, FILTER),)),
     Row("a filter refuses ptrace", refused=("ptrace", errno.EPERM), engine="perf", dump=FILTER.replace("a ", "A ", 1), dump_status=1,
         doctor=(("engine ptrace", FILTER),)),
     Row("a filter refuses ptrace to an ordinary user", user=NOBODY, refused=("ptrace", errno.EPERM), engine="perf", level=2,

@@ -66,7 +66,7 @@ static const char *without_kernel(const struct sf_perf *perf)
 {
 	if (perf->counting.on)
 		return "events in the kernel were not counted";
-	return perf->kernel_time.on ? "threads were held to find their time in the kernel" : "time in the kernel was not sampled, and is a loss";
+	return perf->kernel_time.on ? "time in the kernel was found by holds only" : "time in the kernel was not sampled, and is a loss";
 }
 
 static bool no_kernel(const struct sf_perf *perf, char *ret)
@@ -84,7 +84,7 @@ static bool no_saved(const struct sf_perf *perf, char *ret)
 	char why[sizeof(perf->no_saved.text)];
 
 	snprintf(ret, NOTE_SIZE, "sleeping threads were read without all their registers%s: %s",
-		 perf->base.options.no_interrupt ? "" : ", and held where these were needed, once for each sleep",
+		 perf->base.options.no_interrupt ? "" : ", and held only where these were needed, at most once for each sleep",
 		 sf_error_sentences(perf->no_saved.text, why, sizeof(why)));
 	return *perf->no_saved.text && perf->base.read_asleep;
 }
