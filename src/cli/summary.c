@@ -9,6 +9,8 @@
 #include "frozen/runtime_list.h"
 #include "recording/profile/profile.h"
 
+#define LEAST_SHARED_NS 1000000000 /* of a recording whose cost is a share, too */
+
 /* " (7 late, 5 gone)": the counts that are not zero. */
 static void print_counts(FILE *out, const uint64_t *counts, unsigned n, unsigned from,
 			 const char *(*word)(unsigned))
@@ -128,10 +130,7 @@ static void print_unseen(FILE *out, const struct sf_recording_totals *totals)
 static void print_holds(FILE *out, const struct sf_session_result *result)
 {
 	const struct sf_recording_totals *totals = &result->totals;
-	char count[32], median[32], most[32], longest[32], memory[32];
-	double share = result->duration_ns
-			       ? 100.0 * (double)result->own_cpu_ns / (double)result->duration_ns
-			       : 0;
+	char count[32], median[32], most[32], longest[32];
 
 	if (totals->holds)
 		fprintf(out, "  holds %s: median %s, 99 %% within %s, longest %s\n",
@@ -141,8 +140,17 @@ static void print_holds(FILE *out, const struct sf_session_result *result)
 			sf_format_time(longest, totals->hold_max_ns));
 	else
 		fprintf(out, "  holds none\n");
-	fprintf(out, "  cost  %.1f %% of one core, %s\n", share,
-		sf_format_bytes(memory, result->own_memory));
+}
+
+/* With the time before and behind the recording: beside a short one a share would say nothing. */
+static void print_cost(FILE *out, const struct sf_session_result *result)
+{
+	char time[32], memory[32];
+
+	fprintf(out, "  cost  %s of CPU time", sf_format_time(time, result->own_cpu_ns));
+	if (result->duration_ns >= LEAST_SHARED_NS)
+		fprintf(out, " (%.1f %% of one core)", 100.0 * (double)result->own_cpu_ns / (double)result->duration_ns);
+	fprintf(out, ", %s\n", sf_format_bytes(memory, result->own_memory));
 }
 
 static void print_notes(FILE *out, const char *notes)
@@ -173,6 +181,7 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 		print_cpu(out, &result->totals);
 	print_unseen(out, &result->totals);
 	print_holds(out, result);
+	print_cost(out, result);
 	print_approximate(out, &result->totals);
 	print_notes(out, result->notes);
 	if (!whole)

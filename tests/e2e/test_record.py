@@ -489,4 +489,5 @@ def test_default_name_of_the_file(stillframe, tmp_path):
     files = list(tmp_path.glob("*.sfr"))
     assert len(files) == 1, (files, done)
     assert files[0].name in done.err, done
+    assert re.search(r"\n  cost  \S+ [mu]?s of CPU time, \S+ MB\n", done.err), done
     Recording(files[0])
