@@ -19,7 +19,7 @@ pytestmark = pytest.mark.waits
 PERFMON = "have CAP_PERFMON (stillframe doctor --setcap)"
 FILTER = "a system-call filter (seccomp; a container's, perhaps)"
 OUTSIDE = "run stillframe outside its user namespace with CAP_PERFMON"
-KERNEL = "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is 2). For that, "
+KERNEL = "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is 2). To see what they do there, "
 HELD = "time in the kernel was found by holds only; sleeping threads were looked at some times a second: "
 NO_BPF = "the BPF program cannot be loaded: "
 # Findings of doctor.

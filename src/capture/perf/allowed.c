@@ -87,7 +87,7 @@ bool sf_perf_fail_kernel(struct sf_error *err)
 	if (sf_kernel_is_locked())
 		return sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
 	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
-	return sf_fail_hint(err, "For that, %s, or sysctl kernel.perf_event_paranoid=1.", to_have);
+	return sf_fail_hint(err, "To see what they do there, %s, or sysctl kernel.perf_event_paranoid=1.", to_have);
 }
 
 /* The events of a thread take a file for each CPU, and a look at it takes some more. */

@@ -75,6 +75,7 @@ static void examine_events(sf_finding_fn *report, void *arg, bool kernel)
 void sf_perf_examine(sf_finding_fn *report, void *arg)
 {
 	struct sf_error err = { 0 }, of_all = { 0 }, hidden = { 0 };
+	const char *hint;
 	char text[120];
 	bool kernel = false;
 
@@ -86,7 +87,8 @@ void sf_perf_examine(sf_finding_fn *report, void *arg)
 	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
 		 kernel ? "kernel frames may be sampled" : "threads that are in the kernel are found by holds only");
 	sf_perf_fail_kernel(&hidden);
-	report(arg, kernel, text, hidden.text + strcspn(hidden.text, "\n"));
+	hint = hidden.text + strcspn(hidden.text, "\n");
+	report(arg, kernel, text, hint + strspn(hint, "\n "));
 	examine_events(report, arg, kernel);
 	if (!kernel)
 		return;
