@@ -9,6 +9,9 @@
 /* Where the kernel returns to from a signal handler: by these bytes debuggers recognise a signal's trampoline. */
 #define SF_HOST_SIGRETURN "mov x8, #139\n" "svc #0\n"
 
+/* Before a function that is a signal's handler. The processor itself checks that a stack is aligned. */
+#define SF_HOST_HANDLER
+
 static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 	register long x8 __asm__("x8") = number;

@@ -9,6 +9,13 @@
 /* Where the kernel returns to from a signal handler: by these bytes debuggers recognise a signal's trampoline. */
 #define SF_HOST_SIGRETURN "movq $15, %rax\n" "syscall\n"
 
+/*
+ * Before a function that is a signal's handler: it aligns its stack itself. The kernel aligns the stack of a handler. Emulators of
+ * processes may not: qemu-user 7.2 calls handlers with a stack that is 8 bytes off (linux-user/i386/signal.c, get_sigframe).
+ * There the first vector that is stored on an aligned place ends the program.
+ */
+#define SF_HOST_HANDLER __attribute__((force_align_arg_pointer))
+
 static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;

@@ -178,6 +178,43 @@ static void poll_signal(int code, int fd)
 	sigprocmask(SIG_SETMASK, &context.uc_sigmask, NULL);
 }
 
+#if defined(__x86_64__)
+/* Calls the handler with a stack that is 8 bytes off. */
+static void enter_misaligned(siginfo_t *info, ucontext_t *context)
+{
+	register long signal __asm__("rdi") = SF_RIG_SIGNAL;
+	register siginfo_t *second __asm__("rsi") = info;
+	register ucontext_t *third __asm__("rdx") = context;
+
+	__asm__ volatile("mov %%rsp, %%rbx\n"
+			 "sub $128, %%rsp\n" /* what a function has below its stack pointer */
+			 "and $-16, %%rsp\n"
+			 "sub $8, %%rsp\n"
+			 "call *%[handler]\n"
+			 "mov %%rbx, %%rsp\n"
+			 : "+r"(signal), "+r"(second), "+r"(third)
+			 : [handler] "r"(sf_handler_enter)
+			 : "rbx", "rax", "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+			   "memory", "cc");
+}
+
+/* As emulators of processes call handlers. */
+static void test_a_stack_that_is_not_aligned(void **state)
+{
+	const uint64_t value = sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0);
+	siginfo_t info = { .si_signo = SF_RIG_SIGNAL, .si_code = SI_TIMER };
+	ucontext_t context;
+
+	(void)state;
+	sf_rig_enter(1, 0);
+	memcpy(&info.si_value, &value, sizeof(value));
+	getcontext(&context);
+	enter_misaligned(&info, &context);
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+}
+#endif
+
 static void test_perf(void **state)
 {
 	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
@@ -801,6 +838,9 @@ int main(void)
 		HANDLER(test_what_is_not_ours),
 		HANDLER(test_what_is_swallowed),
 		HANDLER(test_a_cpu_has_its_slot),
+#if defined(__x86_64__)
+		HANDLER(test_a_stack_that_is_not_aligned),
+#endif
 		HANDLER(test_perf),
 		HANDLER(test_requests),
 		HANDLER(test_weights),

@@ -327,7 +327,7 @@ static void mend(struct sf_handler *handler, void *ucontext)
 	}
 }
 
-void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
+SF_HOST_HANDLER void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
 {
 	struct sf_handler *handler = &sf_handler;
 	struct tick tick = { .handler = handler, .slot = SF_NO_SLOT };
