@@ -60,11 +60,21 @@ const char *sf_die_string(Dwarf_Die *die, unsigned name)
 	return text;
 }
 
+/* An assembler describes symbols. The names of its entries are those of the linker. */
+static bool is_by_assembler(Dwarf_Die *die)
+{
+	Dwarf_Die unit;
+
+	return dwarf_diecu(die, &unit, NULL, NULL) && dwarf_srclang(&unit) == DW_LANG_Mips_Assembler;
+}
+
 const char *sf_die_linkage_name(Dwarf_Die *die)
 {
 	const char *name = sf_die_string(die, DW_AT_linkage_name);
 
-	return name ? name : sf_die_string(die, DW_AT_MIPS_linkage_name);
+	if (!name)
+		name = sf_die_string(die, DW_AT_MIPS_linkage_name);
+	return name || !is_by_assembler(die) ? name : sf_die_string(die, DW_AT_name);
 }
 
 /* Languages whose names are nested with "::". */

@@ -632,6 +632,34 @@ static void versions_labels_and_indirect_functions(void **state)
 	assert_name("labels", label + 3, "bare_label");
 }
 
+static void keep_function(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	(void)index;
+	assert_int_equal(n, 1);
+	snprintf(arg, sizeof(struct place), "%s", locations[0].function);
+}
+
+/* A compiler that writes assembly for another program's assembler, with that one's debug data. */
+static void assembly_has_readable_names(void **state)
+{
+	SF_CLEANUP(close) int fd = -1;
+	struct sf_symbols *symbols;
+	char path[128], name[sizeof(struct place)];
+	uint64_t address;
+	(void)state;
+
+	write_file("a.s", ".text\n.globl _ZN4room4workEv\n.type _ZN4room4workEv, @function\n"
+			  "_ZN4room4workEv:\n ret\n.size _ZN4room4workEv, 1\n");
+	assert_true(run("gcc -g -shared -nostdlib a.s -o a.so"));
+	snprintf(path, sizeof(path), "%s/a.so", folder);
+	address = address_of("a.so", "_ZN4room4workEv");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(sf_symbols_open(fd, path, true, &symbols, NULL));
+	assert_true(sf_symbols_resolve(symbols, &address, 1, keep_function, name, NULL));
+	sf_symbols_close(symbols);
+	assert_string_equal(name, "room::work");
+}
+
 /* A file that nobody can find by a path any more. */
 static void memory_file(void **state)
 {
@@ -766,6 +794,7 @@ int main(void)
 		cmocka_unit_test(mini_debug_data),
 		cmocka_unit_test(dynamic_symbols_only),
 		cmocka_unit_test(versions_labels_and_indirect_functions),
+		cmocka_unit_test(assembly_has_readable_names),
 		cmocka_unit_test(memory_file),
 		cmocka_unit_test(not_an_image),
 		cmocka_unit_test(any_order),
