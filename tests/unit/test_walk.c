@@ -1460,6 +1460,27 @@ static void a_goroutine_under_a_clock(void **state)
 		      { GOEXIT, GOROUTINE + 16, ROWS });
 }
 
+/* What the clock does with its answer, on g0 still: up to 81 bytes behind the instruction that set sp. */
+static void a_goroutine_under_a_clock_that_has_its_answer(void **state)
+{
+	static const uint8_t back[] = { 0x4c, 0x89, 0xe4, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
+	const uint64_t end = CLOCK + 4 + 81;
+	(void)state;
+
+	be_in_a_clock();
+	for (uint64_t pc = BEHIND_CLOCK; pc < end; pc++)
+		recorded_bytes(&r, pc, (uint8_t[]){ 0x90 }, 1);
+	recorded_bytes(&r, end, back, sizeof(back));
+	recorded_reg(&r, RSP, STACK + 0x108);
+	for (uint64_t pc = BEHIND_CLOCK; pc <= end; pc++) {
+		r.still.regs.pc = pc;
+		assert_frames(SF_END_ROOT,
+			      { pc, STACK + 0x108, LEAF },
+			      { LIBC + 0x50, GOROUTINE - 24, CHAIN },
+			      { GOEXIT, GOROUTINE + 16, ROWS });
+	}
+}
+
 /* A record is believed only with a return address of a call. */
 static void no_caller_is_made_up_for_a_clock(void **state)
 {
@@ -1737,6 +1758,7 @@ int main(void)
 		TEST(the_switch_itself),
 		TEST(no_caller_is_made_up_for_a_switch),
 		TEST(a_goroutine_under_a_clock),
+		TEST(a_goroutine_under_a_clock_that_has_its_answer),
 		TEST(no_caller_is_made_up_for_a_clock),
 		TEST(an_epilogue_without_rules),
 		TEST(what_only_looks_like_an_epilogue),
