@@ -60,16 +60,16 @@ def peak_memory(*command, timeout=300):
     return usage.ru_maxrss / 1024, seconds, text
 
 
-def user_weights(database):
-    """Of an open recording: {function: CPU time}, by the innermost function of user mode; "?": it has no name, or there is none."""
+def user_weights(database, pid=None):
+    """Of an open recording, or of one process in it: {function: CPU time}, by the innermost function of user mode; "?": it has no name, or there is none."""
     kinds = dict(database.execute("SELECT word, id FROM kinds"))
     return dict(database.execute(
-        "SELECT coalesce(n.name, '?'), sum(s.cpu_ns) FROM samples s "
+        "SELECT coalesce(n.name, '?'), sum(s.cpu_ns) FROM samples s JOIN threads t ON t.id = s.thread JOIN processes p ON p.id = t.process "
         "LEFT JOIN (SELECT f.stack, min(f.depth) AS depth FROM stack_frames f JOIN frames ON frames.id = f.frame "
         "WHERE frames.kind NOT IN (?, ?, ?) GROUP BY f.stack) top ON top.stack = s.stack "
         "LEFT JOIN stack_frames f ON f.stack = s.stack AND f.depth = top.depth "
-        "LEFT JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 WHERE s.cpu_ns > 0 GROUP BY 1",
-        (kinds["kernel"], kinds["wait"], kinds["cut"])))
+        "LEFT JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 WHERE s.cpu_ns > 0 AND p.pid = coalesce(?, p.pid) GROUP BY 1",
+        (kinds["kernel"], kinds["wait"], kinds["cut"], pid)))
 
 
 def table(title, rows, head):

@@ -14,7 +14,7 @@ from common import *
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "10"
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
-WAITS = re.compile(r"epoll_p?wait|_*p?poll(64)?|_*(GI_*)?p?poll|futex(?!_wake)|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$")
+WAITS = re.compile(r"_*(GI_*)?(epoll_p?wait|p?poll(64)?|futex_(abs|wait)|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$)")
 OF_PROCESS = ("-p", "{pid}")
 ENGINES = {"perf": ("perf", *OF_PROCESS), "perf --all": ("perf", "--all", "--filter", "name=^{name}$"),
            "ptrace": ("ptrace", "--max-cost", "50", *OF_PROCESS), "signal": ("signal", *OF_PROCESS)}
@@ -71,7 +71,7 @@ def by_stillframe(pid, options):
     path = FOLDER / "r.sfr"
     run(STILLFRAME, "record", "-q", "-e", *filled(options, pid), "-F", "997", "--clock", "cpu", "-d", SECONDS + "s", "-o", str(path))
     with contextlib.closing(sqlite3.connect(path)) as database:
-        weights = user_weights(database)
+        weights = user_weights(database, pid)
     weights.pop("?", None)
     path.unlink()
     return wait_share(weights)
