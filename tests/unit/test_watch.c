@@ -34,6 +34,7 @@ static struct fake_thread {
 } threads[MAX];
 
 static uint64_t own_cpu_ns, scan_cost_ns, start_clock;
+static uint64_t runs_ns; /* CPU time that the first thread of a process uses between the look at the process and the list of its threads */
 static unsigned n_lists, n_names; /* of threads; readings of a name */
 static char told[4096];
 
@@ -130,6 +131,10 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void);
 bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret)
 {
 	n_lists++;
+	if (process_of(pid) && thread_of(pid)) {
+		process_of(pid)->cpu_ns += runs_ns;
+		thread_of(pid)->cpu_ns += runs_ns;
+	}
 	for (unsigned i = 0; i < MAX; i++) {
 		if (threads[i].tid && threads[i].pid == pid)
 			assert_true(sf_vec_push(&ret->ids, threads[i].tid));
@@ -334,7 +339,7 @@ static int set_up(void **state)
 	memset(processes, 0, sizeof(processes));
 	memset(threads, 0, sizeof(threads));
 	memset(&watch, 0, sizeof(watch));
-	own_cpu_ns = scan_cost_ns = 0;
+	own_cpu_ns = scan_cost_ns = runs_ns = 0;
 	start_clock = 1000;
 	told[0] = 0;
 	now_ns = 1000 * MS;
@@ -1262,7 +1267,7 @@ static void unseen_time_is_found_at_once(void **state)
 	(void)state;
 	open_watch();
 	process_of(40)->cpu_ns += 30 * MS; /* of threads that came and went */
-	sf_unseen_look(&watch, 100 * MS, &unseen);
+	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.cpu_ns, 30 * MS);
 	assert_int_equal(unseen.unseen_ns, 30 * MS);
 	/* A thread that ends without a sample is known, and as unseen. */
@@ -1272,35 +1277,54 @@ static void unseen_time_is_found_at_once(void **state)
 	look_at(41);
 	end_thread(41);
 	for (int i = 0; i < 2; i++) { /* before a scan finds its end, and after that */
-		sf_unseen_look(&watch, 100 * MS, &unseen);
+		sf_unseen_look(&watch, &unseen);
 		assert_int_equal(unseen.cpu_ns, 34 * MS);
 		assert_int_equal(unseen.unseen_ns, 34 * MS);
 		scan_after(100);
 	}
 }
 
-/* Of those that run for an eighth of the time or more, since the look before. */
-static void busy_threads_and_their_switches(void **state)
+/* Of a busy process a look at each of many threads takes milliseconds, in which all of them run. */
+static void what_threads_use_before_they_are_found_is_not_unseen(void **state)
+{
+	struct sf_unseen unseen;
+
+	(void)state;
+	runs_ns = 20 * MS;
+	open_watch();
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.unseen_ns, 0);
+	run(40, 5 * MS);
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.cpu_ns, 5 * MS);
+	assert_int_equal(unseen.unseen_ns, 0);
+	told[0] = 0;
+	sf_watch_end(&watch, now_ns);
+	assert_null(strstr(told, "unseen"));
+}
+
+/* Of all threads, since the look before. */
+static void switches_of_threads(void **state)
 {
 	struct sf_unseen unseen;
 
 	(void)state;
 	open_watch();
-	add_thread(40, 41, "busy", 0);
+	add_thread(40, 41, "busy", 7 * MS);
 	add_thread(40, 42, "napping", 0);
 	scan_after(100);
-	sf_unseen_look(&watch, 0, &unseen);
 	run(41, 13 * MS);
-	run(42, 12 * MS);
-	sf_unseen_look(&watch, 100 * MS, &unseen);
-	assert_int_equal(unseen.busy_ns, 13 * MS);
-	assert_int_equal(unseen.switches, 13 * MS); /* as __wrap_sf_task_run has it */
-	sf_unseen_look(&watch, 100 * MS, &unseen);
-	assert_int_equal(unseen.busy_ns, 0);
+	run(42, 1 * MS);
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.switches, 14 * MS); /* as __wrap_sf_task_run has it; what was before it came into sight does not count */
+	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.switches, 0);
 	thread_of(41)->cpu_ns -= 10 * MS; /* by an exec */
-	sf_unseen_look(&watch, 100 * MS, &unseen);
-	assert_int_equal(unseen.busy_ns, 0);
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.switches, 0);
+	run(41, 2 * MS);
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.switches, 2 * MS);
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
@@ -1450,7 +1474,8 @@ int main(void)
 		TEST(children_that_end_with_the_first_are_seen),
 		TEST(threads_are_known_by_their_samples),
 		TEST(unseen_time_is_found_at_once),
-		TEST(busy_threads_and_their_switches),
+		TEST(what_threads_use_before_they_are_found_is_not_unseen),
+		TEST(switches_of_threads),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),

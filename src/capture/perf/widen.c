@@ -12,7 +12,6 @@
 #define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: at the least; on a virtual machine it was 5.5 us */
 #define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
 #define COST_PART 100               /* of the CPU time, that the switches may take */
-#define BUSY_PART 10                /* of the CPU time, that may be of threads that use little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
 {
@@ -38,7 +37,7 @@ static bool are_dear(const struct sf_perf *perf, const struct sf_unseen *before,
 	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
 	const uint64_t cost_ns = now->switches * SWITCH_NS, others_ns = passed_ns / perf->base.period_ns * perf->events.n_cpus * SAMPLE_NS;
 
-	return cost_ns * COST_PART > all_ns && cost_ns > others_ns && now->busy_ns * BUSY_PART >= all_ns * (BUSY_PART - 1);
+	return cost_ns * COST_PART > all_ns && cost_ns > others_ns;
 }
 
 static bool may_widen(void)
@@ -58,7 +57,7 @@ void sf_perf_widen_if_short(struct sf_perf *perf, uint64_t now_ns)
 
 	if (perf->events.all || widening->refused || !perf->base.period_ns || now_ns < widening->next_ns)
 		return;
-	sf_unseen_look(&perf->base.watch, passed_ns, &now);
+	sf_unseen_look(&perf->base.watch, &now);
 	if (widening->next_ns && (are_missed(&widening->before, &now) || are_dear(perf, &widening->before, &now, passed_ns))) {
 		widening->refused = !may_widen() || !sf_perf_events_widen(&perf->events, &err);
 		perf->base.watch.by_samples = !widening->refused;

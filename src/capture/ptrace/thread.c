@@ -36,6 +36,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	}
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
+	thread->glance_switches = thread->run.switches;
 	thread->use.from_ns = now_ns;
 	thread->use.cpu_ns = thread->run.cpu_ns;
 	thread->use.switches = thread->run.switches;

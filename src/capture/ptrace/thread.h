@@ -153,7 +153,7 @@ struct sf_thread {
 
 	struct sf_task_run run;
 	struct sf_task_look look;
-	struct sf_task_run glance; /* at the last comparison with the whole process (unseen.h) */
+	uint64_t glance_switches; /* at the last comparison with the whole process (unseen.h) */
 	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight; what has been counted is the difference */
 	uint64_t seen_ns;        /* time of the last tick that looked ... */
 	uint64_t looked_ns;      /* ... and when the thread's turn came */

@@ -3,7 +3,6 @@
 #include "capture/ptrace/unseen.h"
 
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
-#define BUSY 8                      /* one part of the time of so many */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
 
 uint32_t sf_unseen_ticks(const struct sf_watch *watch, uint64_t cpu_ns)
@@ -50,32 +49,28 @@ static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_wa
 }
 
 /* At an exec by another thread of its process, a thread's counts become those of the other one: they may fall. */
-static void add_busy(struct sf_thread *thread, const struct sf_task_run *run, uint64_t passed_ns, struct sf_unseen *ret)
+static uint64_t take_switches(struct sf_thread *thread, const struct sf_task_run *run)
 {
-	const bool fell = run->cpu_ns < thread->glance.cpu_ns || run->switches < thread->glance.switches;
-	const uint64_t cpu_ns = fell ? 0 : run->cpu_ns - thread->glance.cpu_ns;
+	const uint64_t before = thread->glance_switches;
 
-	if (cpu_ns && cpu_ns * BUSY >= passed_ns) {
-		ret->busy_ns += cpu_ns;
-		ret->switches += run->switches - thread->glance.switches;
-	}
-	thread->glance = *run;
+	thread->glance_switches = run->switches;
+	return run->switches > before ? run->switches - before : 0;
 }
 
 /* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
-static uint64_t look_at_thread(struct sf_thread *thread, uint64_t passed_ns, struct sf_unseen *ret)
+static uint64_t look_at_thread(struct sf_thread *thread, struct sf_unseen *ret)
 {
 	struct sf_task_run run;
 	const bool lives = sf_task_run(&thread->task, &run);
 
 	if (lives)
-		add_busy(thread, &run, passed_ns, ret);
+		ret->switches += take_switches(thread, &run);
 	if (!lives && !thread->ran)
 		return 0;
 	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;
 }
 
-void sf_unseen_look(const struct sf_watch *watch, uint64_t passed_ns, struct sf_unseen *ret)
+void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
 {
 	uint64_t seen_ns = watch->ended_cpu_ns;
 
@@ -83,6 +78,6 @@ void sf_unseen_look(const struct sf_watch *watch, uint64_t passed_ns, struct sf_
 	for (size_t i = 0; i < watch->processes.n; i++)
 		ret->cpu_ns += look_at_process(watch, &watch->processes.items[i], &seen_ns);
 	for (size_t i = 0; i < watch->threads.n; i++)
-		seen_ns += look_at_thread(watch->threads.items[i], passed_ns, ret);
+		seen_ns += look_at_thread(watch->threads.items[i], ret);
 	ret->unseen_ns = watch->lost_cpu_ns + (ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0);
 }

@@ -18,12 +18,10 @@ void sf_unseen_lose_children(const struct sf_watch *watch);
 struct sf_unseen {
 	uint64_t cpu_ns;       /* counted since the processes are watched */
 	uint64_t unseen_ns;    /* of it in no account, at the least, or lost with a thread that has ended */
-	/* Since the look before: of the threads that ran for an eighth of the time or more. */
-	uint64_t busy_ns;      /* their CPU time */
-	uint64_t switches;     /* times that they were put on a CPU */
+	uint64_t switches;     /* times that threads were put on a CPU since the look before */
 };
 
-/* Reads the counts of all threads: some microseconds for each. The look before was so long ago. */
-void sf_unseen_look(const struct sf_watch *watch, uint64_t passed_ns, struct sf_unseen *ret);
+/* Reads the counts of all threads: some microseconds for each. */
+void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret);
 
 #endif

@@ -236,6 +236,17 @@ static void end_gone(struct sf_watch *watch, uint64_t now_ns)
 	}
 }
 
+/*
+ * A process that ran already is counted from when its threads are: what they used between the look at the process and the
+ * looks at them is in no thread's account.
+ */
+static void count_from_its_threads_on(struct sf_watched_process *process)
+{
+	if (!process->listed && !process->is_new)
+		(void)sf_process_cpu(process->pid, &process->cpu_ns);
+	process->listed = true;
+}
+
 static void list_all(struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_known = watch->threads.n;
@@ -254,7 +265,7 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 		if (process->is_refused)
 			continue;
 		list_threads_of(watch, process->pid, n_known, now_ns);
-		process->listed = true;
+		count_from_its_threads_on(process);
 	}
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
