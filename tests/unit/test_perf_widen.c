@@ -89,6 +89,17 @@ static void short_turns(void **state)
 	assert_false(widens(1900 * MS, 0, 4000)); /* less than a hundredth of the CPU time */
 }
 
+/* Of threads that use little each, chance would leave many without a sample. */
+static void many_threads_that_use_little(void **state)
+{
+	(void)state;
+	begin_at(1000);
+	counts.n_ran = 401;
+	assert_false(widens(400 * MS, 0, 10000));
+	counts.n_ran = 400;
+	assert_true(widens(400 * MS, 0, 10000));
+}
+
 static void nobody_may(void **state)
 {
 	(void)state;
@@ -105,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_lives),
 		cmocka_unit_test(short_turns),
+		cmocka_unit_test(many_threads_that_use_little),
 		cmocka_unit_test(nobody_may),
 	};
 

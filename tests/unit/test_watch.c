@@ -1317,6 +1317,7 @@ static void switches_of_threads(void **state)
 	run(42, 1 * MS);
 	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.switches, 14 * MS); /* as __wrap_sf_task_run has it; what was before it came into sight does not count */
+	assert_int_equal(unseen.n_ran, 2);
 	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.switches, 0);
 	thread_of(41)->cpu_ns -= 10 * MS; /* by an exec */
@@ -1325,6 +1326,7 @@ static void switches_of_threads(void **state)
 	run(41, 2 * MS);
 	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.switches, 2 * MS);
+	assert_int_equal(unseen.n_ran, 1);
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */

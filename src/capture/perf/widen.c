@@ -31,13 +31,16 @@ static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *n
 	return unseen_ns >= NOTABLE_NS && unseen_ns * NOTABLE_PART >= all_ns;
 }
 
-/* Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. */
+/*
+ * Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. Not of
+ * threads that use less than a period each between two looks: chance would leave many of them without a sample.
+ */
 static bool are_dear(const struct sf_perf *perf, const struct sf_unseen *before, const struct sf_unseen *now, uint64_t passed_ns)
 {
 	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
 	const uint64_t cost_ns = now->switches * SWITCH_NS, others_ns = passed_ns / perf->base.period_ns * perf->events.n_cpus * SAMPLE_NS;
 
-	return cost_ns * COST_PART > all_ns && cost_ns > others_ns;
+	return cost_ns * COST_PART > all_ns && cost_ns > others_ns && now->n_ran * perf->base.period_ns <= all_ns;
 }
 
 static bool may_widen(void)

@@ -49,12 +49,15 @@ static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_wa
 }
 
 /* At an exec by another thread of its process, a thread's counts become those of the other one: they may fall. */
-static uint64_t take_switches(struct sf_thread *thread, const struct sf_task_run *run)
+static void add_switches(struct sf_thread *thread, const struct sf_task_run *run, struct sf_unseen *ret)
 {
 	const uint64_t before = thread->glance_switches;
 
 	thread->glance_switches = run->switches;
-	return run->switches > before ? run->switches - before : 0;
+	if (run->switches <= before)
+		return;
+	ret->switches += run->switches - before;
+	ret->n_ran++;
 }
 
 /* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
@@ -64,7 +67,7 @@ static uint64_t look_at_thread(struct sf_thread *thread, struct sf_unseen *ret)
 	const bool lives = sf_task_run(&thread->task, &run);
 
 	if (lives)
-		ret->switches += take_switches(thread, &run);
+		add_switches(thread, &run, ret);
 	if (!lives && !thread->ran)
 		return 0;
 	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;

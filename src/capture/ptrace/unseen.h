@@ -18,7 +18,9 @@ void sf_unseen_lose_children(const struct sf_watch *watch);
 struct sf_unseen {
 	uint64_t cpu_ns;       /* counted since the processes are watched */
 	uint64_t unseen_ns;    /* of it in no account, at the least, or lost with a thread that has ended */
-	uint64_t switches;     /* times that threads were put on a CPU since the look before */
+	/* Since the look before: */
+	uint64_t switches;     /* times that threads were put on a CPU */
+	uint64_t n_ran;        /* threads that were */
 };
 
 /* Reads the counts of all threads: some microseconds for each. */
