@@ -49,6 +49,12 @@ bool sf_process_opens_map_files(void);
 bool sf_process_check(int32_t pid, struct sf_error *err);
 
 /*
+ * Whether the files that a process runs may be read, without which an address in it means nothing. Else err has the
+ * reason, and what would help.
+ */
+bool sf_process_check_reading(int32_t pid, struct sf_error *err);
+
+/*
  * An id under which the system knows the process's memory: `pid`, or, when its first thread has
  * ended, that of another one. For maps, files and memory; everything else takes `pid`.
  */

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
 /* X(NAME, text) */
 #define SF_RIGHTS(X)                                                                                                 \
 	X(PERFMON, "CAP_PERFMON")       /* perf events of all processes and of the kernel */                           \
@@ -39,6 +41,9 @@ const char *sf_rights_text(unsigned rights, char *ret, size_t size);
  * Returns ret.
  */
 const char *sf_rights_to_have(unsigned rights, char *ret, size_t size);
+
+/* Adds to err, which says that a process may not be traced, what would allow it. Returns false. */
+bool sf_rights_hint_at_trace(struct sf_error *err);
 
 /* As setcap takes them: "cap_perfmon,cap_bpf". Returns ret. */
 const char *sf_rights_setcap(unsigned rights, char *ret, size_t size);

@@ -126,3 +126,19 @@ def test_it_does_not_wait_with_rights(gifted, everybodys, stillframe):
     subprocess.run(["setcap", "cap_syslog+ep", stillframe.path], check=True)
     done = gifted("record", "-o", "x.sfr", "--", "sleep", "0.3").ok()
     assert "by perf" in done.err and "time in the kernel was found by holds only" in " ".join(done.err.split()), done
+
+
+def test_events_without_the_right_to_read(stillframe, everybodys):
+    """CAP_PERFMON gives the events of another user's process, and not the files that it runs: no recording without a single whole stack."""
+    need_root()
+    stillframe.path = everybodys.stillframe()
+    how = {"prefix": with_rights("perfmon"), "cwd": everybodys.folder, "env": everybodys.environment}
+    busy = Target([*OTHER_USER, "dd", "if=/dev/zero", "of=/dev/null", "bs=1M"], wait_ready=False)
+    try:
+        done = stillframe("record", "-p", busy.pid, "-d", "0.5s", "-o", "x.sfr", **how).fails(1)
+        assert "have CAP_SYS_PTRACE (" in done.err and not os.path.exists(everybodys.path("x.sfr")), done
+        for engine in "perf", "bpf":
+            good, text = finding(stillframe("doctor", "-p", busy.pid, **{**how, "prefix": with_rights("perfmon", "bpf")}).ok(), "engine " + engine)
+            assert good == "no" and ("CAP_SYS_PTRACE (" in text or "BPF program" in text), text
+    finally:
+        assert not busy.end()

@@ -30,11 +30,17 @@ static struct sf_perf *perf_of(struct sf_capture *capture)
 	return (struct sf_perf *)capture;
 }
 
-static bool check(int32_t pid, struct sf_error *err)
+static bool check_events(int32_t pid, struct sf_error *err)
 {
 	bool kernel;
 
 	return pid == SF_ALL_PROCESSES ? sf_perf_check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
+}
+
+/* CAP_PERFMON alone gives events of every process, and no right to read what they run. */
+static bool check(int32_t pid, struct sf_error *err)
+{
+	return check_events(pid, err) && (pid <= 0 || sf_process_check_reading(pid, err));
 }
 
 void sf_perf_close(struct sf_capture *capture)
@@ -342,7 +348,7 @@ const struct sf_engine sf_engine_perf = {
 	.examine = sf_perf_examine,
 	.check = check,
 	.is_limited = sf_perf_is_limited,
-	.try_child = check, /* the child is ours, but it waits as this user did: as any other process of the user */
+	.try_child = check_events, /* the child is ours, but it waits as this user did: as any other process of the user */
 	.open = open_capture,
 	.run = sf_perf_run,
 	.stop = sf_outside_stop,

@@ -340,18 +340,9 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 		tid, pid, name);
 	if (sf_hold_is_filtered())
 		return sf_fail_hint(err, "A system-call filter (seccomp; a container's, perhaps) refuses ptrace to stillframe.");
-	if (geteuid() == 0 && sf_rights_missing(SF_RIGHT_BIT(TRACE)))
-		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a "
-					 "container?): add that capability.");
-	if (geteuid() == 0)
-		return sf_fail_hint(err, "stillframe runs as root and has CAP_SYS_PTRACE. The process may be of another "
-					 "user namespace, or a security module refuses.");
-	if (!sf_rights_missing(SF_RIGHT_BIT(TRACE)))
-		return sf_fail_hint(err, "stillframe has CAP_SYS_PTRACE. The process may be of another user namespace, or a security module refuses.");
-	if (sf_hold_scope() > 0)
+	if (geteuid() != 0 && sf_rights_missing(SF_RIGHT_BIT(TRACE)) && sf_hold_scope() > 0)
 		return sf_fail_hint(err,
 				    "kernel.yama.ptrace_scope is above 0: start the program with "
 				    "`stillframe record -- COMMAND`, or have CAP_SYS_PTRACE, or run as root.");
-	return sf_fail_hint(err, "The process belongs to another user or may not be traced: run as "
-				 "root (sudo), or have CAP_SYS_PTRACE (stillframe doctor --setcap).");
+	return sf_rights_hint_at_trace(err);
 }

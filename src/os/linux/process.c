@@ -117,6 +117,21 @@ bool sf_process_check(int32_t pid, struct sf_error *err)
 	return true;
 }
 
+/*
+ * The kernel asks for the right to trace where it shows a process's root folder (ptrace(2), PTRACE_MODE_READ_FSCREDS). A
+ * process that ends meanwhile is no failure: nobody refuses anything.
+ */
+bool sf_process_check_reading(int32_t pid, struct sf_error *err)
+{
+	char path[64], folder[4];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", sf_process_live_id(pid));
+	if (readlink(path, folder, sizeof(folder)) >= 0 || (errno != EACCES && errno != EPERM))
+		return true;
+	sf_fail_os(err, "cannot read the files that pid %d runs", pid);
+	return sf_rights_hint_at_trace(err);
+}
+
 int32_t sf_process_live_id(int32_t pid)
 {
 	struct sf_ids ids = { 0 };

@@ -108,6 +108,19 @@ const char *sf_rights_setcap(unsigned wanted, char *ret, size_t size)
 	return ret;
 }
 
+bool sf_rights_hint_at_trace(struct sf_error *err)
+{
+	const bool is_root = geteuid() == 0;
+
+	if (!sf_rights_missing(SF_RIGHT_BIT(TRACE)))
+		return sf_fail_hint(err, "stillframe %shas CAP_SYS_PTRACE. The process may be of another user namespace, or a security module "
+				    "refuses.", is_root ? "runs as root and " : "");
+	if (is_root)
+		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a container?): add that capability.");
+	return sf_fail_hint(err, "The process belongs to another user or may not be traced: run as root (sudo), or have CAP_SYS_PTRACE "
+			    "(stillframe doctor --setcap).");
+}
+
 bool sf_rights_are_from_file(void)
 {
 	return getauxval(AT_SECURE) && geteuid() == getuid() && geteuid() != 0;
