@@ -294,40 +294,63 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 			    without[report->aggregate->clock]);
 }
 
-static void print_counted(const struct sf_output *output, uint64_t part, uint64_t whole,
+/* `number`: part, as it is to be shown. */
+static void print_counted(const struct sf_output *output, uint64_t part, uint64_t whole, const char *number,
 			  const char *word, const char *text)
 {
-	char count[32];
-
-	fprintf(output->file, " %7.1f  %9s  %-10s  ", sf_report_percent(part, whole),
-		sf_format_count(count, part), word);
+	fprintf(output->file, " %7.1f  %9s  %-10s  ", sf_report_percent(part, whole), number, word);
 	sf_print_wrapped(output->file, text, strlen(text), 33, 33);
 }
 
 static void print_ends(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_aggregate *sums = report->aggregate;
+	char ticks[32];
 
 	print_title(output, "STACKS, by how they end", "       %      ticks  end");
 	for (unsigned end = 0; end < SF_N_ENDS; end++) {
 		if (sums->ends[end])
-			print_counted(output, sums->ends[end], sums->sample_ticks, sf_end_word(end),
-				      sf_end_text(end));
+			print_counted(output, sums->ends[end], sums->sample_ticks, sf_format_count(ticks, sums->ends[end]),
+				      sf_end_word(end), sf_end_text(end));
+	}
+}
+
+/* The kernel counts events for which there was no tick: of events, a loss is a number of these. */
+static void print_lost_events(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+	char columns[80], amount[32];
+
+	snprintf(columns, sizeof(columns), "       %%  %9.20s  cause", sf_report_unit(report));
+	print_title(output, "LOSSES", columns);
+	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++) {
+		if (sums->lost_by[cause].amount)
+			print_counted(output, sums->lost_by[cause].amount, sums->total_ns,
+				      sf_report_weight(report, amount, sums->lost_by[cause].amount), sf_loss_word(cause),
+				      sf_loss_text(cause));
 	}
 }
 
 static void print_losses(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_aggregate *sums = report->aggregate;
+	char ticks[32], cpu[32];
 
 	if (!sums->lost.ticks && !sums->lost.cpu_ns && !sums->lost.amount && report->only < 0)
 		return; /* the header says that none were lost */
-	print_title(output, "LOSSES", "       %      ticks  cause");
+	if (sums->clock == SF_CLOCK_EVENT && sums->lost.amount) {
+		print_lost_events(report, output);
+		return;
+	}
+	print_title(output, "LOSSES", "       %      ticks   cpu time  cause");
 	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++) {
-		if (sums->lost_by[cause].ticks || sums->lost_by[cause].cpu_ns || sums->lost_by[cause].amount)
-			print_counted(output, sums->lost_by[cause].ticks,
-				      sums->sample_ticks + sums->lost.ticks, sf_loss_word(cause),
-				      sf_loss_text(cause));
+		const struct sf_lost_total *lost = &sums->lost_by[cause];
+
+		if (!lost->ticks && !lost->cpu_ns && !lost->amount)
+			continue;
+		fprintf(output->file, " %7.1f  %9s  %9s  %-10s  ", sf_report_percent(lost->ticks, sums->sample_ticks + sums->lost.ticks),
+			sf_format_count(ticks, lost->ticks), sf_format_time(cpu, lost->cpu_ns), sf_loss_word(cause));
+		sf_print_wrapped(output->file, sf_loss_text(cause), strlen(sf_loss_text(cause)), 44, 44);
 	}
 }
 

@@ -169,6 +169,7 @@ static void the_report_counts(void **state)
 	assert_has(text, "    66.7     66.7         30  fn2  libwork.so\n");
 	assert_has(text, "    11.1     11.1          5  [not seen]\n");
 	assert_has(text, "       %     events    samples  thread\n    88.9         40          2  one  tid 101\n");
+	assert_has(text, "LOSSES\n       %     events  cause\n    11.1          5  ring-full   the collector was behind");
 	assert_null(strstr(text, "CPU"));
 	assert_null(strstr(text, "STATES"));
 	free(text);

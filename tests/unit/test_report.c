@@ -169,7 +169,7 @@ static void everything_is_there(void **state)
 	assert_has(text, "   100.0    1.000 s    1.000 s    1.010 s  one  tid 101\n");
 	assert_has(text, "    25.0    1.000 s          4  running  on a CPU\n");
 	assert_has(text, "    75.0    3.000 s          1  [futex]\n");
-	assert_has(text, "    28.6          2  late        the thread did not stop in time\n");
+	assert_has(text, "       %      ticks   cpu time  cause\n    28.6          2       0 ns  late        the thread did not stop in time\n");
 	assert_has(text, "     0.5      0.5     5.0 ms  fn7~  libwork.so\n");
 	assert_has(text, "\n~     the innermost function is uncertain in 100.0 % of Java's time (5.0 ms):\n");
 	assert_has(text, "-XX:+DebugNonSafepoints");
@@ -295,6 +295,7 @@ static void what_was_not_seen_is_a_row(void **state)
 	assert_has(text, " fn6\n\n     50.0     50.0  [not seen]\n"); /* behind an empty line: it is no callee */
 	assert_has(text, "   100.0    2.000 s    1.000 s    1.010 s  one  tid 101\n");
 	assert_has(text, "7 = 5 in 5 samples + 2 lost\n");
+	assert_has(text, "    28.6          2    1.000 s  late");
 	assert_has(text, "1.000 s seen");
 	free(text);
 	text = REPORT(SF_EXIT_OK, "--json", sample_path);
