@@ -76,7 +76,7 @@ function rankFamilies(down) {
 
 function familyName(family) {
 	if (family < 0)
-		return about.kinds[-family];
+		return about.kinds[-family] + " code"; // not the program of that name
 	return family === UNKNOWN ? "not known" : baseName(strings[family]);
 }
 

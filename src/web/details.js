@@ -144,8 +144,8 @@ function showAbout() {
 			`${countText(loss.ticks)} ${loss.cause}: ${loss.text}`).join("\n")],
 	];
 	if (about.measure)
-		facts.push([about.measure.name, `${countText(about.measure.seen)} seen` +
-			(about.measure.counted === undefined ? "" : `, ${countText(about.measure.counted)} counted`),
+		facts.push([about.measure.name, `${amountText(about.measure.seen)} seen` +
+			(about.measure.counted === undefined ? "" : `, ${amountText(about.measure.counted)} counted`),
 			"Seen: by samples. Counted: by the kernel."]);
 	if (about.clock !== "event")
 		facts.push(["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ${countedText()}`,

@@ -8,11 +8,23 @@ function timeText(us) {
 	return Math.round(us) + " µs";
 }
 
+function bytesText(bytes) {
+	for (const [size, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]])
+		if (bytes >= size)
+			return digits(bytes / size) + " " + unit;
+	return countText(bytes) + " B";
+}
+
+// An amount of the event, without its name where it has a unit.
+function amountText(amount) {
+	return about.measure.unit === "bytes" ? bytesText(amount) : countText(amount);
+}
+
 // A weight by the clock that is shown: microseconds, or events.
 function weightText(weight) {
 	if (app.clock !== "event")
 		return timeText(weight);
-	return countText(weight) + " " + (about.measure.unit === "bytes" ? "bytes" : about.measure.name);
+	return amountText(weight) + (about.measure.unit === "bytes" ? "" : " " + about.measure.name);
 }
 
 function digits(value) {

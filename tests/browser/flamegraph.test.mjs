@@ -278,7 +278,7 @@ test("the legend has all colours: of managed code, and of what is not known", as
 		data.functions.kind[inner] = data.about.kinds.indexOf("java");
 	}));
 	const legend = await opened.page.locator("#legend").textContent();
-	assert.match(legend, /waiting68\.5 %.*java20\.5 %.*libevil\.so9\.59 %.*not known1\.37 %/);
+	assert.match(legend, /waiting68\.5 %.*java code20\.5 %.*libevil\.so9\.59 %.*not known1\.37 %/);
 	await opened.page.close();
 	assert.deepEqual(opened.faults, []);
 });
@@ -303,6 +303,16 @@ test("nothing moves when a search finds something", async () => {
 	const before = await places();
 	await opened.page.fill("#search", "compute");
 	assert.deepEqual(await places(), before);
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
+test("bytes are shown as bytes", async () => {
+	const opened = await openPage(browser, changedExport(madeExport("html", 10, 999, 2, "events"), "bytes", ({ about }) => {
+		about.measure = { name: "allocation", unit: "bytes", seen: 2997, counted: 121203712 };
+	}));
+	assert.ok((await opened.page.locator("#facts").textContent()).includes("allocation3.00 kB seen, 121 MB counted"));
+	assert.match(await opened.page.locator("#details").textContent(), /3\.00 kB · 100\.0 % total.*0 B · 0\.0 % self/);
 	await opened.page.close();
 	assert.deepEqual(opened.faults, []);
 });
