@@ -134,56 +134,54 @@ static void print_share(const struct sf_report *report, const struct sf_output *
 	print_name(output, name, "", beside, 32);
 }
 
-/* The kernel counts the CPU time of each thread, and no event of it. */
-static void print_threads_by_event(const struct sf_report *report, const struct sf_output *output, size_t n)
+/* "tid 102", and where there are several processes, whose thread it is. */
+static void print_thread_name(const struct sf_report *report, const struct sf_output *output, const struct sf_profile_thread *thread,
+			      int used)
 {
-	const struct sf_aggregate *sums = report->aggregate;
-	char id[32];
+	const char *name = sf_profile_string(report->profile, thread->name);
+	char id[96];
+	int tid_size = snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
 
-	print_share_title(report, output, "THREADS", "thread");
-	for (size_t i = 0; i < n; i++) {
-		const struct sf_share *row = &sums->threads.items[i];
-		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
-
-		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
-		print_share(report, output, row->ns, sums->total_ns, row->samples,
-			    sf_profile_string(report->profile, thread->name), id);
-	}
+	if (report->aggregate->n_processes > 1 && thread->tid != thread->pid)
+		snprintf(id + tid_size, sizeof(id) - (size_t)tid_size, " of %.40s (pid %" PRId32 ")",
+			 sf_profile_string(report->profile, thread->process_name), thread->pid);
+	if (columns_of(name) + 2 + columns_of(id) > output->width - used)
+		id[tid_size] = 0;
+	print_name(output, name, "", id, used);
 }
 
-static void print_threads_by_time(const struct sf_report *report, const struct sf_output *output, size_t n)
+/* The kernel counts the CPU time of each thread, and no event of it. */
+static void print_thread_figures(const struct sf_report *report, const struct sf_output *output, const struct sf_share *row)
 {
-	const struct sf_aggregate *sums = report->aggregate;
-	char time[32], seen[32], counted[32], id[32];
+	char weight[32], seen[32], counted[32];
 
-	print_title(output, "THREADS", "       %       time   cpu seen    counted  thread");
-	for (size_t i = 0; i < n; i++) {
-		const struct sf_share *row = &sums->threads.items[i];
-		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
-
-		print_percent(output, row->ns, sums->total_ns);
-		fprintf(output->file, "  %9s  %9s  %9s  ", sf_format_time(time, row->ns),
-			sf_format_time(seen, row->cpu_ns),
-			sf_format_time(counted, thread->cpu_counted_ns));
-		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
-		print_name(output, sf_profile_string(report->profile, thread->name), "", id, 43);
-	}
+	print_percent(output, row->ns, report->aggregate->total_ns);
+	fprintf(output->file, "  %9s", sf_report_weight(report, weight, row->ns));
+	if (report->aggregate->clock == SF_CLOCK_EVENT)
+		fprintf(output->file, "  %9s  ", sf_format_count(seen, row->samples));
+	else
+		fprintf(output->file, "  %9s  %9s  ", sf_format_time(seen, row->cpu_ns),
+			sf_format_time(counted, report->profile->threads[row->key].cpu_counted_ns));
 }
 
 static void print_threads(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_aggregate *sums = report->aggregate;
+	const bool is_event = sums->clock == SF_CLOCK_EVENT;
 	const size_t n = sf_report_rows(report, sums->threads.n, TEXT_ROWS);
-	char time[32];
+	char number[32];
 
-	if (sums->clock == SF_CLOCK_EVENT)
-		print_threads_by_event(report, output, n);
+	if (is_event)
+		print_share_title(report, output, "THREADS", "thread");
 	else
-		print_threads_by_time(report, output, n);
+		print_title(output, "THREADS", "       %       time   cpu seen    counted  thread");
+	for (size_t i = 0; i < n; i++) {
+		print_thread_figures(report, output, &sums->threads.items[i]);
+		print_thread_name(report, output, &report->profile->threads[sums->threads.items[i].key], is_event ? 32 : 43);
+	}
 	print_more(output, sums->threads.n, n);
 	if (sums->n_unsampled)
-		fprintf(output->file, "  %s without a sample\n",
-			sf_format_count(time, sums->n_unsampled));
+		fprintf(output->file, "  %s without a sample\n", sf_format_count(number, sums->n_unsampled));
 }
 
 /*

@@ -207,6 +207,39 @@ static void labels_and_notes_are_there(void **state)
 	free(text);
 }
 
+/* Where there are several processes; in a narrow terminal the id stays. */
+static void threads_say_whose_they_are(void **state)
+{
+	char path[160];
+	struct sf_recording *recording;
+	uint32_t one, other;
+	struct sf_error err;
+	char *text;
+	(void)state;
+
+	snprintf(path, sizeof(path), "%s", small_path("two.sfr"));
+	recording = small_start(path);
+	one = small_thread(recording, 101, "one");
+	assert_true(sf_recording_process(recording, 200, 1, "rest", "rest", SMALL_START_NS, &err));
+	assert_true(sf_recording_thread(recording, 200, 201, "other", SMALL_START_NS, &other, &err));
+	small_sample(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 600, 600);
+	small_sample(recording, 2, other, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 300, 300);
+	small_names(recording);
+	small_finish(recording);
+	text = REPORT(SF_EXIT_OK, "--by", "thread", path);
+	assert_has(text, "  one  tid 101 of work (pid 100)\n");
+	assert_has(text, "  other  tid 201 of rest (pid 200)\n");
+	free(text);
+	setenv("COLUMNS", "60", 1);
+	text = REPORT(SF_EXIT_OK, "--by", "thread", path);
+	unsetenv("COLUMNS");
+	assert_has(text, "  other  tid 201\n");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--by", "thread", sample_path);
+	assert_has(text, "  one  tid 101\n");
+	free(text);
+}
+
 static void the_tree_branches_and_folds(void **state)
 {
 	static const char tree[] =
@@ -399,6 +432,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_there),
 		TEST(labels_and_notes_are_there),
+		TEST(threads_say_whose_they_are),
 		TEST(the_tree_branches_and_folds),
 		TEST(clocks_and_threads_are_chosen),
 		TEST(lines_fit_and_carry_no_control),
