@@ -140,7 +140,7 @@ static void offer_rights(const struct sf_output *output)
 
 	if (!missing || sf_rights_are_inner())
 		return;
-	snprintf(text, sizeof(text), "To give this program %s, and no user more: stillframe doctor --setcap prints the command.",
+	snprintf(text, sizeof(text), "stillframe doctor --setcap prints the command that gives this program %s; its users have these rights in it only.",
 		 sf_rights_text(missing, rights, sizeof(rights)));
 	sf_print_wrapped(output->file, text, strlen(text), 0, 0);
 }

@@ -37,7 +37,7 @@ def test_the_rights_for_bpf(stillframe, everybodys):
     done = stillframe("doctor", prefix=NOBODY, **how).ok()
     assert not [line for line in done.out.splitlines() if line.startswith(" " * 8)], done
     assert "user id 65534, without CAP_PERFMON, CAP_BPF, CAP_SYS_PTRACE and CAP_SYSLOG" in finding(done, "user id")[1]
-    assert "have CAP_PERFMON and CAP_BPF (" in finding(done, bpf)[1] and "doctor --setcap prints the command" in " ".join(done.out.split())
+    assert "have CAP_PERFMON and CAP_BPF (" in finding(done, bpf)[1] and "doctor --setcap prints the command that gives this program CAP_PERFMON" in " ".join(done.out.split())
     done = stillframe("doctor", prefix=with_rights("perfmon"), **how).ok()
     assert "have CAP_BPF (" in finding(done, bpf)[1]
     assert finding(done, "kernel.perf_event_paranoid is")[0] == "ok"
