@@ -121,12 +121,15 @@ static void print_measure(const struct sf_report *report, const struct sf_output
 static void print_unseen(const struct sf_aggregate *sums, const struct sf_output *output)
 {
 	const uint64_t whole_ns = sf_cpu_whole(sums->cpu_ns, sums->lost.cpu_ns, sums->cpu_counted_ns);
+	uint64_t by[SF_N_LOSSES];
 	char text[400];
 
 	if (!sf_unseen_is_notable(sums->lost.cpu_ns, whole_ns))
 		return;
+	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++)
+		by[cause] = sums->lost_by[cause].cpu_ns;
 	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", sf_report_percent(sums->lost.cpu_ns, whole_ns),
-		 sf_unseen_advice(sums->lost_by[SF_LOSS_NARROW].cpu_ns, sums->lost_by[SF_LOSS_DEAF].cpu_ns, sums->lost.cpu_ns));
+		 sf_unseen_advice(by, sums->lost.cpu_ns));
 	print_label(output, "warning");
 	fputs(sf_colour(output, SF_YELLOW), output->file);
 	sf_print_wrapped(output->file, text, strlen(text), 12, 12);

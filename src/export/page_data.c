@@ -213,7 +213,7 @@ static struct json_object *losses_array(const struct sf_profile *profile)
 
 static void add_sums(struct json_object *object, const struct page *page)
 {
-	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, narrow_ns = 0, deaf_ns = 0, ticks = 0;
+	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, lost_by[SF_N_LOSSES] = { 0 }, ticks = 0;
 	char hint[400];
 
 	for (uint32_t i = 0; i < page->profile->n_threads; i++) {
@@ -224,8 +224,7 @@ static void add_sums(struct json_object *object, const struct page *page)
 		const struct sf_profile_loss *loss = &page->profile->losses[i];
 
 		lost_ns += loss->cpu_ns;
-		narrow_ns += loss->cause == SF_LOSS_NARROW ? loss->cpu_ns : 0;
-		deaf_ns += loss->cause == SF_LOSS_DEAF ? loss->cpu_ns : 0;
+		lost_by[loss->cause] += loss->cpu_ns;
 		counted_ns += loss->thread == UINT32_MAX ? loss->cpu_ns : 0; /* the others are counted with their threads */
 	}
 	for (size_t i = 0; i < page->profile->n_samples; i++)
@@ -236,7 +235,7 @@ static void add_sums(struct json_object *object, const struct page *page)
 	if (!sf_unseen_is_notable(lost_ns, sf_cpu_whole(seen_ns, lost_ns, counted_ns)))
 		return;
 	sf_json_number(object, "cpu_lost_ns", lost_ns);
-	snprintf(hint, sizeof(hint), SF_UNSEEN_HINT "%s", sf_unseen_advice(narrow_ns, deaf_ns, lost_ns));
+	snprintf(hint, sizeof(hint), SF_UNSEEN_HINT "%s", sf_unseen_advice(lost_by, lost_ns));
 	sf_json_text(object, "unseen_hint", hint);
 }
 

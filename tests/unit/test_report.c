@@ -78,6 +78,7 @@ static char *report(int expected, const char *const *arguments)
 
 static char sample_path[160];
 static unsigned unseen_ms; /* CPU time of the loss */
+static enum sf_loss unseen_cause = SF_LOSS_LATE;
 
 static int make_recording(void **state)
 {
@@ -103,7 +104,7 @@ static int make_recording(void **state)
 		     SF_STATE_RUNNING, 5, 5);
 	small_sample(recording, 5, two, SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1, 9),
 		     SF_STATE_BLOCKED, 0, 3000);
-	sf_recording_loss(recording, one, SF_LOSS_LATE,
+	sf_recording_loss(recording, one, unseen_cause,
 			  &(struct sf_lost){ .ticks = 2, .cpu_ns = unseen_ms * (uint64_t)MS, .wall_ns = MS });
 	assert_true(sf_recording_thread_end(recording, one, SMALL_START_NS + 1500 * (uint64_t)MS,
 					    1010 * (uint64_t)MS, &err));
@@ -130,6 +131,16 @@ static int make_guessed(void **state)
 	small_guess = 2;
 	result = make_recording(state);
 	small_guess = 0;
+	return result;
+}
+
+static int make_rest(void **state)
+{
+	int result;
+
+	unseen_cause = SF_LOSS_REST;
+	result = make_unseen(state);
+	unseen_cause = SF_LOSS_LATE;
 	return result;
 }
 
@@ -322,6 +333,7 @@ static void what_was_not_seen_is_a_row(void **state)
 	(void)state;
 
 	assert_has(text, "  warning   50.0 % of the CPU time is in no sample");
+	assert_has_not(text, "longer recording");
 	assert_has(text, "Times are CPU time: 2.000 s.");
 	assert_has(text, "    50.0     50.0    1.000 s  [not seen]\n");
 	assert_has(text, "    30.0     30.0   600.0 ms  fn4  libwork.so\n");
@@ -414,6 +426,16 @@ static void json_says_the_same(void **state)
 	free(text);
 }
 
+/* What threads used after their last samples is seen by a longer recording, too; no other loss is. */
+static void the_advice_is_for_the_cause(void **state)
+{
+	char *text = REPORT(SF_EXIT_OK, sample_path);
+	(void)state;
+
+	assert_has(text, "a higher --rate\n            sees more, and a longer recording.\n");
+	free(text);
+}
+
 static void mistakes_are_explained(void **state)
 {
 	(void)state;
@@ -440,6 +462,7 @@ int main(void)
 		TEST(mistakes_are_explained),
 		cmocka_unit_test_setup_teardown(a_guessed_caller_is_marked, make_guessed, remove_folder),
 		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, remove_folder),
+		cmocka_unit_test_setup_teardown(the_advice_is_for_the_cause, make_rest, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,15 +102,17 @@ struct sf_profile_sample {
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
 
 /*
- * The advice behind the hint. `narrow`, `deaf` and `lost`: losses of 32-bit code, of threads that block the signal, and
- * all losses, in one unit. More samples show no more of such code and such threads.
+ * The advice behind the hint, from the losses by their causes and all of them, in one unit. More samples show no more of
+ * 32-bit code, and of threads that block the signal.
  */
-static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t deaf, uint64_t lost)
+static inline const char *sf_unseen_advice(const uint64_t by[SF_N_LOSSES], uint64_t lost)
 {
-	if (2 * narrow > lost)
+	if (2 * by[SF_LOSS_NARROW] > lost)
 		return "";
-	if (2 * deaf > lost)
+	if (2 * by[SF_LOSS_DEAF] > lost)
 		return " Threads block the signal that samples them (deaf): an engine that watches from outside sees them.";
+	if (2 * by[SF_LOSS_REST] > lost)
+		return " Most of it is what threads used after their last samples (rest): a higher --rate sees more, and a longer recording.";
 	return " A higher --rate or --max-cost, or another engine, sees more.";
 }
 #define SF_UNSEEN_PERCENT 3
