@@ -293,6 +293,24 @@ test("a recording that was cut short has no count", async () => {
 	assert.deepEqual(opened.faults, []);
 });
 
+test("the head fits, with a warning and a long command, at any width", async () => {
+	const opened = await openPage(browser, changedExport(fakeExport("html"), "warned", ({ about }) => {
+		about.command = "java ".repeat(60);
+		about.cpu_lost_ns = 5e8;
+		about.unseen_hint = "of the CPU time is in no sample";
+	}));
+	for (let width = 360; width <= 1480; width += 80) {
+		await opened.page.setViewportSize({ width, height: 500 });
+		const right = await opened.page.locator("#theme").evaluate((theme) => theme.getBoundingClientRect().right);
+		assert.ok(right <= width, `${right} of ${width}`);
+	}
+	await opened.page.setViewportSize({ width: 1400, height: 500 });
+	const tops = await opened.page.evaluate(() => [...document.querySelectorAll("#facts div")].map((fact) => fact.offsetTop));
+	assert.equal(new Set(tops).size, 1, `${tops}`);
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
 test("nothing moves when a search finds something", async () => {
 	const opened = await openPage(browser, ofTwoProcesses(fakeExport("html")));
 	const places = () => opened.page.evaluate(() => ["search", "reset", "graph"].map((id) => {
