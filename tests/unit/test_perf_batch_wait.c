@@ -13,6 +13,7 @@
 
 static uint64_t now_ns, fills_ns; /* the ring is half full from `fills_ns` on */
 static unsigned n_polls, n_sleeps;
+static uint64_t jitter_ns;
 static struct perf_event_mmap_page page;
 static struct sf_perf perf;
 
@@ -21,6 +22,7 @@ void __wrap_sf_sleep_until(uint64_t time_ns);
 void __wrap_sf_perf_wait(const int *owners, size_t n, uint64_t until_ns);
 void __wrap_sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
 void __wrap_sf_alarm_set(uint64_t time_ns);
+uint64_t __wrap_sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
 
 uint64_t __wrap_sf_now_ns(void)
 {
@@ -59,12 +61,19 @@ void __wrap_sf_alarm_set(uint64_t time_ns)
 	assert_int_equal(time_ns, 0);
 }
 
+uint64_t __wrap_sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns)
+{
+	(void)capture;
+	return period_ns + jitter_ns;
+}
+
 static int begin(void **state)
 {
 	(void)state;
 	now_ns = perf.last_wait.began_ns = 1000 * MS;
 	fills_ns = UINT64_MAX;
 	n_polls = n_sleeps = 0;
+	jitter_ns = 0;
 	page = (struct perf_event_mmap_page){ .data_tail = 5 };
 	page.data_head = page.data_tail + SIZE / 2 - 1;
 	perf = (struct sf_perf){ .last_wait.began_ns = 1000 * MS };
@@ -143,6 +152,16 @@ static void test_copies_that_are_too_short_are_soon_known(void **state)
 	assert_int_equal(wait_after(0, UINT64_MAX), 10 * MS);
 }
 
+/* Holds come at the ends of batches. */
+static void test_no_program_is_in_step(void **state)
+{
+	(void)state;
+	jitter_ns = 3 * MS;
+	assert_int_equal(wait_after(0, UINT64_MAX), 23 * MS);
+	perf.sleeps.on = true;
+	assert_int_equal(wait_after(0, UINT64_MAX), 13 * MS);
+}
+
 /* The signal that says that a thread was displaced ends a poll. */
 static void test_a_thread_that_is_sought(void **state)
 {
@@ -160,6 +179,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_ring_that_is_half_full, begin),
 		cmocka_unit_test_setup(test_its_length, begin),
 		cmocka_unit_test_setup(test_copies_that_are_too_short_are_soon_known, begin),
+		cmocka_unit_test_setup(test_no_program_is_in_step, begin),
 		cmocka_unit_test_setup(test_a_thread_that_is_sought, begin),
 	};
 

@@ -77,7 +77,7 @@ static bool is_beginning(const struct sf_perf *perf)
 	return perf->sleeps.on && perf->base.sampled_ns < BEGIN_NS;
 }
 
-/* The lower the rate, the longer a batch. */
+/* The lower the rate, the longer a batch. Threads are held at its end: jitter keeps holds out of step with what a thread does. */
 static uint64_t batch_ns(struct sf_perf *perf)
 {
 	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
@@ -88,8 +88,8 @@ static uint64_t batch_ns(struct sf_perf *perf)
 	if (perf->kernel_time.n_sought)
 		return sf_outside_jitter(&perf->base, perf->events.period_ns);
 	if (is_beginning(perf))
-		return BATCH_NS_BEGIN;
-	return most_ns > BATCH_NS ? most_ns : BATCH_NS;
+		return sf_outside_jitter(&perf->base, BATCH_NS_BEGIN);
+	return sf_outside_jitter(&perf->base, most_ns > BATCH_NS ? most_ns : BATCH_NS);
 }
 
 void sf_perf_wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns)
