@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe export: writes a recording in a format that other tools read. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,7 @@ static int run_export(int argc, char **argv)
 		return bad_usage("export: --format is missing: one of ", format_list + 2);
 	if (argc - rest != 1)
 		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed", "");
+	signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes (ulimit -f) is a failure as a full disk is */
 	if (!export_profile(&wanted, argv[rest], &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	return SF_EXIT_OK;

@@ -203,6 +203,9 @@ def test_strange_names(stillframe, tmp_path, form):
 def test_nothing_half_done(stillframe, recording, tmp_path):
     """A full disk leaves no half file under the name."""
     done = stillframe("export", recording.path, "--format", "html", "-o", "/dev/full").fails(1)
+    done = stillframe("export", recording.path, "--format", "html", "-o", tmp_path / "limited.html",
+                      prefix=["sh", "-c", "ulimit -f 10; exec \"$@\"", "sh"]).fails(1)
+    assert "File too large" in done.err and not list(tmp_path.glob("limited*")), done
     done = stillframe("export", recording.path, "--format", "html", "-o", tmp_path / "no" / "such" / "x.html").fails(1)
 
 
