@@ -90,7 +90,9 @@ static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const st
 
 	print_label(output, "cpu");
 	fprintf(output->file, "%s seen, ", sf_format_time(seen, sums->cpu_ns));
-	if (!sums->cpu_counted_ns || !is_counted)
+	if (is_counted && !sums->cpu_counted_ns && !sums->cpu_ns)
+		fputs("0 ns counted by the kernel\n", output->file); /* nothing ran */
+	else if (!sums->cpu_counted_ns || !is_counted)
 		fprintf(output->file, "not counted by the kernel%s\n", sums->cpu_counted_ns ? " for all threads" : "");
 	else
 		fprintf(output->file, "%s counted by the kernel (%s%.1f %%%s)\n",
@@ -165,7 +167,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	if (profile->measure.name)
 		print_measure(report, output);
 	if (!profile->measure.is_all)
-		print_cpu(sums, profile->complete || sums->cpu_counted_ns >= sums->cpu_ns, output);
+		print_cpu(sums, profile->complete || (sums->cpu_counted_ns && sums->cpu_counted_ns >= sums->cpu_ns), output);
 	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");

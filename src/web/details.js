@@ -171,8 +171,9 @@ function showAbout() {
 
 // Where stillframe was killed, the count of the threads that lived is missing.
 function countedText() {
-	const whole = about.complete || about.cpu_counted_ns >= about.cpu_seen_ns;
-	return about.cpu_counted_ns && whole ? `${timeText(about.cpu_counted_ns / 1000)} counted` : "not counted";
+	const whole = about.complete ? about.cpu_counted_ns || !about.cpu_seen_ns
+		: about.cpu_counted_ns && about.cpu_counted_ns >= about.cpu_seen_ns;
+	return whole ? `${timeText(about.cpu_counted_ns / 1000)} counted` : "not counted";
 }
 
 function lossesText(lost) {

@@ -33,6 +33,7 @@ def test_no_samples(stillframe, target, tmp_path):
     assert done.status == 1 and "holds none" in done.err and "was held" not in done.err, done
     out = stillframe("report", tmp_path / "r.sfr").ok().out
     assert "stacks    none: nothing was sampled" in out and "% whole" not in out, out
+    assert "cpu       0 ns seen, 0 ns counted by the kernel\n" in out, out
 
 
 @pytest.mark.long("handler")   # what ends a profile is the same
