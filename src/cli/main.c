@@ -39,7 +39,7 @@ static void print_help(FILE *out)
 	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command: stillframe manual record | man -l -");
 	fprintf(out, "\n  stillframe record -p $(pidof nginx) -d 10s   then: stillframe report\n"
 		     "  stillframe dump -p $(pidof nginx)            when they hang\n\n"
-		     "`stillframe COMMAND --help` says more; `stillframe --version` says which one this is.\n");
+		     "`stillframe COMMAND --help` says more. Version: `stillframe --version`\n");
 }
 
 static int fail_unknown(const char *name)

@@ -33,6 +33,10 @@ static const char *const by_choices[] = {
 	NULL,
 };
 
+#define X(NAME, word) word ", "
+static const char by_help[] = "one section only: " SF_SECTIONS(X) "or all (default)";
+#undef X
+
 #define AT(member) offsetof(struct report_options, member)
 
 static const struct sf_option options[] = {
@@ -41,7 +45,7 @@ static const struct sf_option options[] = {
 	  .help = "cpu: time on a CPU; wall: all time; offcpu: time blocked or waiting for a CPU; "
 		  "event: the events of record --event; auto (default): event if there are no times, else cpu, or wall if nothing ran" },
 	{ .name = "by", .letter = 'b', .kind = SF_OPTION_CHOICE, .offset = AT(by),
-	  .argument = "WHAT", .choices = by_choices, .help = "show one section only (default: all)" },
+	  .argument = "WHAT", .choices = by_choices, .help = by_help },
 	{ .name = "threads", .letter = 't', .kind = SF_OPTION_STRING, .offset = AT(threads),
 	  .argument = "REGEX", .help = "only threads whose name matches (POSIX extended)" },
 	{ .name = "label", .letter = 'l', .kind = SF_OPTION_STRING, .offset = AT(label),
@@ -190,7 +194,7 @@ static int run(int argc, char **argv)
 
 const struct sf_command sf_command_report = {
 	.name = "report",
-	.summary = "show what is in a recording: functions, call tree, processes, threads, states, losses",
+	.summary = "show what is in a recording: functions, call tree, threads, losses",
 	.usage = "[OPTIONS] [FILE]",
 	.details =
 		"Prints who spent the time: functions by the time they took themselves (self) and with "

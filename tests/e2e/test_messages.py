@@ -73,10 +73,13 @@ def test_help(stillframe, command):
     assert done.err == "" and command in done.out
     assert max(len(line) for line in done.out.splitlines()) <= 80, done
     assert stillframe("help", command).ok().out == done.out
+    if command == "report":
+        assert "wait, label, end, loss, or all (default)" in " ".join(done.out.split()), done
 
 
 def test_help_names_all_commands(stillframe):
     done = stillframe("--help").ok()
+    assert max(len(line) for line in done.out.splitlines()) <= 80, done
     for command in COMMANDS:
         assert command in done.out
     assert "0.1" in stillframe("--version").ok().out
