@@ -147,15 +147,15 @@ static void warn(const struct sf_session_options *session)
 static void say_how_it_ends(const struct sf_record_given *given, const char *name)
 {
 	const struct sf_session_options *session = &given->session;
+	char pids[48] = "";
 
 	if (given->quiet || session->launched || session->capture.duration_ns || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "stillframe: watching %s", session->capture.all ? session->command : name);
-	if (!session->capture.all)
-		fprintf(stderr, " (pid %d)", session->capture.pid);
 	if (session->capture.n_more)
-		fprintf(stderr, " and %zu more", session->capture.n_more);
-	fputs("; Ctrl-C ends the recording\n", stderr);
+		snprintf(pids, sizeof(pids), " (pid %d and %zu more)", session->capture.pid, session->capture.n_more);
+	else if (!session->capture.all)
+		snprintf(pids, sizeof(pids), " (pid %d)", session->capture.pid);
+	fprintf(stderr, "stillframe: watching %s%s; Ctrl-C ends the recording\n", session->capture.all ? session->command : name, pids);
 }
 
 /* A launched command was forked before this: it has the signals and limits that we were given. */
