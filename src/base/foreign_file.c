@@ -195,11 +195,21 @@ bool sf_foreign_open(int root, const char *path, int *ret, struct sf_error *err)
 	return sf_foreign_open_found(found, path, ret, err);
 }
 
+/* As of a recording that root made: it is for its owner alone. */
+static bool hint_at_owner(int found, struct sf_error *err)
+{
+	struct stat status;
+
+	if (!err || err->os_errno != EACCES || fstat(found, &status) != 0 || status.st_uid == geteuid())
+		return false;
+	return sf_fail_hint(err, "It belongs to user %u: be that user (sudo), or have its owner changed (chown).", (unsigned)status.st_uid);
+}
+
 bool sf_foreign_open_user(const char *path, int *ret, struct sf_error *err)
 {
 	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
 
 	if (found < 0)
 		return sf_fail_os(err, "cannot read %s", path);
-	return sf_foreign_open_found(found, path, ret, err);
+	return sf_foreign_open_found(found, path, ret, err) || hint_at_owner(found, err);
 }

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Stillframe, need_root
+from conftest import NOBODY, PROGRAMS, Stillframe, need_root
 from processes import until
 from recordings import Recording, has_begun
 
@@ -271,6 +271,17 @@ def test_inconsistent(stillframe, recording, name):
     read_all(stillframe, recording)
 
 
+def test_a_recording_of_another_user(stillframe, everybodys, recording):
+    """As after `sudo stillframe record`: it is for its owner alone, and that is said."""
+    need_root()
+    stillframe.path = everybodys.stillframe()
+    roots = shutil.copy(recording, everybodys.path("roots.sfr"))
+    os.chmod(roots, 0o600)
+    for arguments in (["report", roots], ["export", roots, "-f", "html"]):
+        done = stillframe(*arguments, prefix=NOBODY, cwd="/", env=everybodys.environment).fails(1)
+        assert "Permission denied\n  It belongs to user 0: be that user (sudo), or" in done.err, done
+
+
 def test_stdout_that_is_full(stillframe, recording):
     """A report that could not be written is a failure, of which there is one message."""
     for arguments in (["report", recording], ["export", recording, "--format", "collapsed", "-o", "-"]):
@@ -377,8 +388,10 @@ def test_who_sits_at_a_terminal_is_told_how_it_ends(stillframe, target, tmp_path
     terminal, child = pty.openpty()
     process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr", stderr=child)
     os.close(child)
-    told = os.read(terminal, 1000).decode()
-    assert told.startswith(words % t.pid), told
+    told = b""
+    while not told.endswith(b"\n"):
+        told += os.read(terminal, 1)
+    assert told.decode().strip() == words % t.pid, told
     until(lambda: has_begun(tmp_path / "r.sfr"), "the recording begins")
     process.send_signal(signal.SIGINT)
     assert stillframe.wait(process).status == 0
