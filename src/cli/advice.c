@@ -41,11 +41,11 @@ static uint64_t time_ns(struct timeval time)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u;
 }
 
-/* Of a command that the engine has waited for: what it and its descendants used, without its own. */
+/* Of a command that the engine has waited for: what it and its descendants used, without its own. Names were looked up by children, too. */
 static uint64_t used_below(const struct sf_session_result *result)
 {
 	struct rusage usage;
-	uint64_t all_ns, own_ns = result->totals.cpu_counted_ns;
+	uint64_t all_ns, own_ns = result->totals.cpu_counted_ns + result->names_ns;
 
 	getrusage(RUSAGE_CHILDREN, &usage);
 	all_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);

@@ -142,7 +142,7 @@ static void print_holds(FILE *out, const struct sf_session_result *result)
 		fprintf(out, "  holds none\n");
 }
 
-/* With the time before and behind the recording: beside a short one a share would say nothing. */
+/* With the time that it took to begin: beside a short recording a share would say nothing. */
 static void print_cost(FILE *out, const struct sf_session_result *result)
 {
 	char time[32], memory[32];

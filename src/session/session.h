@@ -28,7 +28,8 @@ struct sf_session_options {
 struct sf_session_result {
 	struct sf_recording_totals totals;
 	uint64_t duration_ns;     /* of the recording itself, without naming */
-	uint64_t own_cpu_ns;      /* stillframe's own CPU time, also before and behind the recording */
+	uint64_t own_cpu_ns;      /* stillframe's own CPU time, from its start to the end of the recording */
+	uint64_t names_ns;        /* CPU time of the processes that looked up names, until all have them */
 	uint64_t own_memory;      /* peak, bytes */
 	int child_status;         /* as waitpid gives it, -1 unknown */
 	char notes[1024];         /* what the engine wants to be read, a line each */

@@ -150,6 +150,7 @@ static void end_child(struct jobs *jobs, struct job *job)
 	const uint64_t used_ns = sf_lookup_child_end(&job->child);
 
 	/* Others would wait for the same thing. */
+	lookup->used_ns += used_ns;
 	lookup->cpu_left_ns -= !stuck && used_ns < lookup->cpu_left_ns ? used_ns : lookup->cpu_left_ns;
 	go_on(jobs, job);
 }

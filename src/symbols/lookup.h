@@ -17,6 +17,7 @@
 
 struct sf_lookup {
 	uint64_t cpu_left_ns;      /* that children may still use */
+	uint64_t used_ns;          /* CPU time of children that have ended */
 	size_t room_left;          /* bytes of answers that may still come from them */
 	const atomic_bool *stop;   /* becomes true: no more names are wanted; NULL: never does */
 	bool incomplete;           /* a limit was reached: names are missing */
