@@ -96,11 +96,12 @@ static uint16_t make_cookie(void)
 static bool prepare_inside(struct sf_error *err)
 {
 	struct sf_own_memory access = { .mem_fd = -1 };
+	const bool has_vdso = sf_agent_find_vdso();
 
-	sf_agent_find_vdso();
 	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");
+	access.gathers &= has_vdso; /* valgrind checks what a call is given, as parts of stacks that were never written */
 	sf_handler.code.memory = access;
 	sf_handler.config.pid = getpid();
 	/*

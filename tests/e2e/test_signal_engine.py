@@ -121,6 +121,15 @@ def test_its_status_is_passed_on(stillframe, tmp_path):
     assert done.status == 7, done
 
 
+@pytest.mark.parametrize("emulator", [("valgrind", "-q", "--error-exitcode=9"), ("qemu-x86_64",)], ids=lambda each: each[0])
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_a_program_in_an_emulator(stillframe, tmp_path, emulator, walk):
+    """The agent is in the emulated program. valgrind finds no mistake in it, and qemu-user calls handlers with a stack that is not aligned."""
+    need(emulator[0])
+    done = stillframe("record", "-q", "-e", "signal", "--walk", walk, "-o", tmp_path / "r.sfr", "--", *emulator, BUSY, 0.5)
+    assert (done.status, done.out.split("\n")[0], done.err) == (0, "ready", ""), done
+
+
 def test_what_it_inherits(stillframe, tmp_path):
     """LD_PRELOAD is added to, and everything else stays."""
     preload = "libm.so.6"

@@ -68,7 +68,7 @@ static bool get(int32_t tid, struct sets *ret)
 void sf_rights_follow(int32_t tid)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct sets own, theirs, both;
+	struct sets own = { 0 }, theirs = { 0 }, both; /* valgrind 3.19 takes capget(2) to fill in the first half only */
 
 	if (!get(0, &own) || !get(tid, &theirs))
 		return;

@@ -80,11 +80,12 @@ static uintptr_t find(const struct image *image, const char *name)
 	return 0;
 }
 
-void sf_agent_find_vdso(void)
+bool sf_agent_find_vdso(void)
 {
 	const uintptr_t start = getauxval(AT_SYSINFO_EHDR);
 	const struct image image = start ? read_image(start) : (struct image){ 0 };
 
 	atomic_store(&sf_raw_vdso.clock, (sf_vdso_clock_fn *)find(&image, sf_arch_host()->vdso_clock));
 	atomic_store(&sf_raw_vdso.cpu, (sf_vdso_cpu_fn *)find(&image, sf_arch_host()->vdso_cpu));
+	return start != 0;
 }
