@@ -558,7 +558,7 @@ static void test_pushed_registers(void **state)
  */
 static void test_pushed_arguments(void **state)
 {
-	static const uint8_t call_pops[] = { 0xe8, 0, 0, 0, 0, 0x41, 0x58, 0x5b };
+	static const uint8_t call_pops[] = { 0xe8, 0, 0, 0, 0, 0x41, 0x58, 0x5b, 0x74, 0 }; /* call; pop r8; pop rbx; je */
 	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 32, 0xc3 }; /* add rsp, 32; ret */
 	static const enum sf_via vias[] = { SF_VIA_GUESS, SF_VIA_RUNTIME };
 	struct fake_jvm *jvm = *state;
@@ -590,6 +590,59 @@ static void test_pushed_arguments(void **state)
 		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
 		assert_int_equal(jvm->frames[2].sp, top);
 		assert_int_equal(jvm->frames[2].via, SF_VIA_RUNTIME);
+	}
+}
+
+/*
+ * The slow part of a barrier puts registers below the frame. Words there, and in the frame, may be return addresses that are stale. In the code that
+ * has made the frame ready to go, what is added to sp is the frame itself.
+ */
+static void test_slow_parts_of_barriers(void **state)
+{
+	/* sub rsp, 32; mov [rsp], rax; call; mov rax, [rsp]; vmovdqu xmm0, [rsp+8]; add rsp, 32; jmp */
+	static const uint8_t c2[] = { 0x48, 0x83, 0xec, 32, 0x48, 0x89, 0x04, 0x24, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x04, 0x24,
+				      0xc5, 0xfa, 0x6f, 0x44, 0x24, 8, 0x48, 0x83, 0xc4, 32, 0xeb, 0 };
+	/* push rax; sub rsp, 16; call; lea rsp, [rsp+16]; mov rdx, rax; pop rax; jmp [rip+n] */
+	static const uint8_t c1[] = { 0x50, 0x48, 0x83, 0xec, 16, 0xe8, 0, 0, 0, 0, 0x48, 0x8d, 0x64, 0x24, 16, 0x48, 0x8b, 0xd0, 0x58, 0xff, 0x25, 0, 0, 0, 0 };
+	static const struct {
+		const uint8_t *code;
+		size_t size, at;
+		unsigned pushed;
+		bool called;
+	} cases[] = {
+		{ c2, sizeof(c2), 0, 0, false }, { c2, sizeof(c2), 4, 4, false }, { c2, sizeof(c2), 8, 4, false }, { c2, sizeof(c2), 13, 4, true },
+		{ c2, sizeof(c2), 13, 4, false }, { c2, sizeof(c2), 23, 4, false }, { c2, sizeof(c2), 27, 0, false },
+		{ c1, sizeof(c1), 0, 0, false }, { c1, sizeof(c1), 1, 1, false }, { c1, sizeof(c1), 5, 3, false }, { c1, sizeof(c1), 10, 3, true },
+		{ c1, sizeof(c1), 15, 1, false }, { c1, sizeof(c1), 18, 1, false }, { c1, sizeof(c1), 19, 0, false },
+	};
+	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 32, 0xc3 }; /* add rsp, 32; ret */
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t stub = fake_code(jvm, &(struct fake_code){
+		.name = "C1 Runtime a_barrier_blob", .size = 64, .frame_size = -1, .frame_complete = -1 });
+	uint64_t code = make_compiled(jvm, method, 0), part = code + 150;
+
+	fake_bytes(jvm, stub + 32, end, sizeof(end));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t sp = FAKE_STACK + 0x200, top = sp + 8 * (cases[i].pushed + 4), fp = top + 0x100;
+		const unsigned n_routine = cases[i].called ? 5 : 0; /* the words of the routine, and its return address */
+
+		for (uint64_t at = sp - 8 * n_routine; at < top; at += 8)
+			put(jvm, at, jvm->call_stub_return); /* stale */
+		put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+		put_entry(jvm, fp + 0x100);
+		put(jvm, top - 16, fp);
+		put(jvm, top - 8, jvm->interpreter);
+		fake_bytes(jvm, part, cases[i].code, cases[i].size);
+		if (cases[i].called)
+			put(jvm, sp - 8, part + cases[i].at);
+		start(jvm, cases[i].called ? stub + 32 : part + cases[i].at, sp - 8 * n_routine, 0x1234);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3 + cases[i].called);
+		assert_frame(jvm, 1 + cases[i].called, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[1 + cases[i].called].sp, top);
+		assert_int_equal(jvm->frames[1 + cases[i].called].via, SF_VIA_RUNTIME);
 	}
 }
 
@@ -1525,6 +1578,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_handler_of_the_caller, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
+		cmocka_unit_test_setup_teardown(test_slow_parts_of_barriers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_following_routines, make, destroy),
 		cmocka_unit_test_setup_teardown(test_inline_cache_buffer, make, destroy),
 		cmocka_unit_test_setup_teardown(test_wrapper_returns_early, make, destroy),

@@ -67,3 +67,22 @@ bool sf_instruction_is_conditional(const struct sf_instruction *in)
 	return (in->map == SF_MAP_ONE && ((in->opcode & 0xf0) == 0x70 || (in->opcode & 0xfc) == 0xe0)) ||
 	       (in->map == SF_MAP_0F && (in->opcode & 0xf0) == 0x80);
 }
+
+bool sf_instruction_at(struct sf_code_piece *piece, const struct sf_reader *reader, uint64_t pc, uint64_t end,
+		       struct sf_instruction *ret)
+{
+	uint64_t at = pc - piece->start;
+
+	if (pc >= end)
+		return false;
+	if (at > piece->size || piece->size - at < SF_X86_MAX_SIZE) {
+		piece->start = pc;
+		piece->size = end - pc < sizeof(piece->bytes) ? (size_t)(end - pc) : sizeof(piece->bytes);
+		at = 0;
+		if (!sf_read(reader, piece->bytes, pc, piece->size)) {
+			piece->size = 0;
+			return false;
+		}
+	}
+	return sf_instruction_decode(piece->bytes + at, piece->size - at, ret);
+}

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frozen/reader.h"
+
 enum sf_opcode_map { SF_MAP_ONE = 0, SF_MAP_0F };
 
 struct sf_instruction {
@@ -28,6 +30,17 @@ struct sf_instruction {
 
 /* False: the bytes are no such instruction, or too few. */
 bool sf_instruction_decode(const uint8_t *code, size_t size, struct sf_instruction *ret);
+
+/* Code as it is read, in pieces. All zeros: nothing yet. */
+struct sf_code_piece {
+	uint64_t start;
+	size_t   size;
+	uint8_t  bytes[256];
+};
+
+/* The instruction at pc, in code that ends at `end`. False: it is none, or it cannot be read. */
+bool sf_instruction_at(struct sf_code_piece *piece, const struct sf_reader *reader, uint64_t pc, uint64_t end,
+		       struct sf_instruction *ret);
 
 /* A jump that is made or not: jcc, loop and jrcxz. */
 bool sf_instruction_is_conditional(const struct sf_instruction *in);

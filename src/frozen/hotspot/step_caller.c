@@ -17,11 +17,6 @@
 #define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
 #define WORD 8
 
-/* x86: "pop" of a register, and what comes before it for r8 to r15. */
-#define POP 0x58
-#define POP_RBP 0x5d
-#define REX_B 0x41
-
 bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc)
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
@@ -138,32 +133,6 @@ bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hot
 						sf_hotspot_is_return(step, word));
 }
 
-/* Bytes of the "pop" of a register there, 0: it is none; of rbp it belongs to the end of a frame. */
-static unsigned pop_length(const uint8_t *code)
-{
-	if (code[0] == REX_B)
-		return (code[1] & ~7) == POP ? 2 : 0;
-	return (code[0] & ~7) == POP && code[0] != POP_RBP ? 1 : 0;
-}
-
-/*
- * C1 pushes two words for the routine that tests whether a class extends another, and pops them
- * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). The word two words
- * below the return address may by chance be an older return address.
- */
-static unsigned pushed_words(const struct sf_hotspot_step *step)
-{
-	uint8_t code[4];
-	unsigned first;
-
-	if (step->cursor->exact || step->cursor->trace->n_frames < 2 || step->frame[-1].kind != SF_KIND_STUB ||
-	    step->blob.class != SF_BLOB_COMPILED || step->blob.level >= 4 ||
-	    !sf_read(&step->outside, code, step->pc, sizeof(code)))
-		return 0;
-	first = pop_length(code);
-	return first && pop_length(code + first) ? 2 : 0;
-}
-
 /*
  * A method that has pushed words pops them before it returns, such as the one word in a comparison of strings that C2 has
  * inlined (HotSpot: macroAssembler_x86.cpp, string_compare). Where its code leads to this caller, that is no guess.
@@ -199,7 +168,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 	*why = SF_END_RUNTIME;
 	if (step->blob.frame_size < 2)
 		return SF_STEP_NOT_MINE;
-	top += pushed_words(step) * WORD;
+	top += sf_hotspot_pushed_bytes(step);
 	if (frame_fits(step, top, &caller))
 		return sf_hotspot_take(step, is_past_stale(step, &caller, &other) ? &other : &caller, SF_VIA_RUNTIME, why);
 	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))

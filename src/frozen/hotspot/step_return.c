@@ -16,7 +16,6 @@
 #define MAX_WAYS 16           /* that wait to be tried */
 #define MAX_SEEN 64           /* jumps that were taken */
 #define MAX_SLOTS 8           /* words that the way itself has put on the stack, as far as they matter */
-#define PIECE 512             /* bytes of code that are read at once */
 #define WORD 8
 #define RDX 2                 /* as instructions number it */
 #define RBP 5
@@ -45,9 +44,7 @@ struct following {
 	struct slot slots[MAX_SLOTS];
 	unsigned n_waiting, n_seen;
 	uint32_t seen[MAX_SEEN]; /* from the start of the code */
-	uint64_t piece_start;
-	size_t piece_size;
-	uint8_t piece[PIECE];
+	struct sf_code_piece piece;
 };
 
 enum outcome { GOES_ON, RETURNS, LOST };
@@ -56,20 +53,8 @@ static bool read_code(struct following *following, struct sf_instruction *ret)
 {
 	const struct sf_blob *blob = &following->step->blob;
 	const uint64_t pc = following->way.pc;
-	uint64_t at = pc - following->piece_start;
 
-	if (pc < blob->code_start || pc >= blob->code_end)
-		return false;
-	if (at > following->piece_size || following->piece_size - at < SF_X86_MAX_SIZE) {
-		following->piece_start = pc;
-		following->piece_size = blob->code_end - pc < PIECE ? blob->code_end - pc : PIECE;
-		at = 0;
-		if (!sf_read(&following->step->outside, following->piece, pc, following->piece_size)) {
-			following->piece_size = 0;
-			return false;
-		}
-	}
-	return sf_instruction_decode(following->piece + at, following->piece_size - at, ret);
+	return pc >= blob->code_start && sf_instruction_at(&following->piece, &following->step->outside, pc, blob->code_end, ret);
 }
 
 /* A word of the stack, as the way finds it. */
