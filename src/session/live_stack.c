@@ -14,8 +14,11 @@ bool sf_live_stack_walk(const struct sf_still *still, const struct sf_stack_suff
 	live.memory.stack_end = 0;
 	live.memory.copied = false;
 	if (sf_walk(&live, trace) == SF_END_ROOT && trace->n_frames >= cut.n_frames &&
-	    sf_stack_suffix_has(suffix, trace, cut.n_frames - 1))
+	    sf_stack_suffix_has(suffix, trace, cut.n_frames - 1)) {
+		if (trace->n_frames > cut.n_frames)
+			trace->frames[cut.n_frames].via = SF_VIA_GUESS;
 		return true;
+	}
 	*trace = cut;
 	return false;
 }

@@ -223,6 +223,8 @@ static void a_walk_goes_on_behind_the_copy(void **state)
 	outer_pc = 4;
 	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &suffix), SF_END_ROOT);
 	assert_int_equal(walker.trace.n_frames, 4);
+	assert_int_not_equal(walker.trace.frames[1].via, SF_VIA_GUESS);
+	assert_int_equal(walker.trace.frames[2].via, SF_VIA_GUESS);
 	assert_true(walker.went_on);
 	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &none), SF_END_COPY);
 	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &outer), SF_END_COPY); /* the copy's last frame is another one */
