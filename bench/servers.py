@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Servers with many short bursts under load: the part of their CPU time whose innermost function of user mode is a call that waits
-(epoll_wait, a wait for a futex), by each engine and by `perf record`, one after the other. A sampler that catches threads where they wake up
-puts too much there, one that never catches them there too little. Events of threads (perf, perf record -p) cost CPU time in these calls
-(docs/engines.md), events of CPUs (perf --all, perf record -a) do not. Servers that are not here are left out, and said.
-usage: servers.py [SECONDS [ROUNDS]]; as root."""
+(epoll_wait, a wait for a futex), by each engine and by `perf record`. A sampler that catches threads where they wake up puts too much there, one
+that never catches them there too little. The measure is `perf record -a`: events of threads (perf record -p) cost CPU time in these calls
+(docs/engines.md). The part itself drifts by some points within a minute, so `perf record -a` runs before and after each of the others, and the
+difference from the mean of both counts. Servers that are not here are left out, and said.
+usage: servers.py [SECONDS [ROUNDS]]; as root, with perf."""
 import contextlib
 import pathlib
 import sqlite3
@@ -18,7 +19,8 @@ WAITS = re.compile(r"_*(GI_*)?(epoll_p?wait|p?poll(64)?|futex_(abs|wait)|pthread
 OF_PROCESS = ("-p", "{pid}")
 ENGINES = {"perf": ("perf", *OF_PROCESS), "perf --all": ("perf", "--all", "--filter", "name=^{name}$"),
            "ptrace": ("ptrace", "--max-cost", "50", *OF_PROCESS), "signal": ("signal", *OF_PROCESS)}
-TOOLS = {"perf record -p": ("-p", "{pid}"), "perf record -a": ("-a",)} if have("perf") else {}
+TOOL = ("-p", "{pid}")
+MEASURE = ("-a",)
 
 
 def listening():
@@ -93,27 +95,37 @@ def by_perf(pid, options):
     return wait_share(weights)
 
 
+def spread(numbers, form):
+    if not numbers:
+        return "-"
+    return " ".join((form % median(numbers), "(%s to %s)" % (form % min(numbers), form % max(numbers))))
+
+
 def measured(name, serve):
+    """The row of a server: of the measure the part itself, of all others the difference in points."""
     with contextlib.ExitStack() as stack:
         pid = serve(stack)
-        found = {}
+        ways = {engine: lambda options=options: by_stillframe(pid, options) for engine, options in ENGINES.items()}
+        ways["perf record -p"] = lambda: by_perf(pid, TOOL)
+        differences, measures = {way: [] for way in ways}, [by_perf(pid, MEASURE)]
         for _ in range(ROUNDS):
-            for engine, options in ENGINES.items():
-                found.setdefault(engine, []).append(by_stillframe(pid, options))
-            for tool, options in TOOLS.items():
-                found.setdefault(tool, []).append(by_perf(pid, options))
-    return (name, *("-" if None in shares else "%.1f (%.1f to %.1f)" % (median(shares), min(shares), max(shares)) for shares in found.values()))
+            for way, share in ways.items():
+                found = share()
+                measures.append(by_perf(pid, MEASURE))
+                if None not in (found, *measures[-2:]):
+                    differences[way].append(found - (measures[-2] + measures[-1]) / 2)
+    return (name, spread([share for share in measures if share is not None], "%.1f %%"), *(spread(all_of_it, "%+.1f") for all_of_it in differences.values()))
 
 
 def rows():
-    for name, serve, needs in (("nginx", nginx, ("nginx", "ab")), ("redis", redis, ("redis-server", "redis-benchmark")),
+    for name, serve, needs in (("nginx", nginx, ("perf", "nginx", "ab")), ("redis", redis, ("redis-server", "redis-benchmark")),
                                ("tomcat", tomcat, ("/usr/share/tomcat10/bin/catalina.sh", "ab"))):
         missing = [need for need in needs if not shutil.which(need)]
-        yield measured(name, serve) if not missing else (name, "%s is not here" % missing[0], *("" for _ in range(len(ENGINES) + len(TOOLS) - 1)))
+        yield measured(name, serve) if not missing else (name, "%s is not here" % missing[0], *("" for _ in range(len(ENGINES) + 1)))
 
 
 try:
-    table("CPU time in calls that wait, percent: median of %d rounds of %s s (least to most)" % (ROUNDS, SECONDS), rows(),
-          ["server", *ENGINES, *TOOLS])
+    table("CPU time in calls that wait: median of %d rounds of %s s (least to most)" % (ROUNDS, SECONDS), rows(),
+          ["server", "perf record -a", *("%s, points" % way for way in (*ENGINES, "perf record -p"))])
 finally:
     shutil.rmtree(FOLDER)
