@@ -143,7 +143,7 @@ static void warn(const struct sf_session_options *session)
 		fprintf(stderr, "stillframe: %s\n", warning);
 }
 
-/* Whoever sits at a terminal is told what they wait for. A command says itself that it runs, and a duration was asked for. */
+/* At a terminal: what stillframe waits for. A command shows itself that it runs, and a duration was chosen. */
 static void say_how_it_ends(const struct sf_record_given *given, const char *name)
 {
 	const struct sf_session_options *session = &given->session;

@@ -4,10 +4,10 @@
  *
  * A walk of such a copy ends at a frame whose caller stands behind the copy's end. The words there are read from the
  * thread's memory now. They are those of the copy's moment if the thread has not returned from that frame since. Two things are
- * evidence for that. The engine has seen for long that the outer part of this stack does not change (SF_STILL_STEADY). And the
- * thread's last walk that was whole came through the same frames from there on, each with the same pc and sp, up to the root: so
- * they were on the stack before the copy was made, and are there now. What is found otherwise is not used. This is evidence, and no
- * proof: the first frame behind the copy's end is marked as a guess.
+ * evidence for that. The outer part of this stack was the same in many whole stacks in a row (SF_STILL_STEADY). The thread's
+ * last whole walk came through the same frames from there on, each with the same pc and sp, up to the root. So these frames were
+ * on the stack before the copy was made, and are there now. Other frames are not used. This is evidence, and no proof: the first
+ * frame behind the copy's end is marked as a guess.
  */
 #ifndef SF_SESSION_LIVE_STACK_H
 #define SF_SESSION_LIVE_STACK_H

@@ -67,7 +67,7 @@ struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_r
 
 /*
  * The kernel's copies of the thread's stack are not enough. But one that has the thread's first frame is: where a stack is
- * deep at times, the thread is not held at the others. So is one from whose end walks go on.
+ * deep at times, the thread is not held at the others. A copy is enough, too, if walks go on behind its end (sf_copy_needs.goes_on).
  */
 bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {

@@ -150,7 +150,7 @@ static void note_change(struct sf_thread *thread)
 	steadiness->n_same = 0;
 }
 
-/* One that is too short. Where it lacks another stack, and not the outer part of this one, no walk goes on. */
+/* A copy that is too short. Where it lacks another stack, and not the outer part of this one, no walk goes on. */
 static void note_short_copy(struct sf_thread *thread, enum sf_end end)
 {
 	thread->steadiness.is_deep = end == SF_END_COPY;
