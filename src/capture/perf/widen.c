@@ -12,6 +12,7 @@
 #define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: at the least; on a virtual machine it was 5.5 us */
 #define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
 #define COST_PART 100               /* of the CPU time, that the switches may take */
+#define MANY_PERIODS 10             /* that threads use between two looks: then what is lost at the end of each matters little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
 {
@@ -32,15 +33,24 @@ static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *n
 }
 
 /*
- * Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. Not of
- * threads that use less than a period each between two looks: chance would leave many of them without a sample.
+ * CPU time that each thread must use between two looks. A thread that uses less than a period may get no sample, by chance. By the
+ * events of the CPUs the kernel has no record of a thread's count at its end: without records of its switches, what it used after
+ * its last sample is lost.
  */
+static uint64_t least_use_ns(const struct sf_perf *perf)
+{
+	const struct sf_switches *switches = &perf->base.watch.switches;
+
+	return perf->base.period_ns * (switches->are_recorded && switches->from_ns != UINT64_MAX ? 1 : MANY_PERIODS);
+}
+
+/* Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. */
 static bool are_dear(const struct sf_perf *perf, const struct sf_unseen *before, const struct sf_unseen *now, uint64_t passed_ns)
 {
 	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
 	const uint64_t cost_ns = now->switches * SWITCH_NS, others_ns = passed_ns / perf->base.period_ns * perf->events.n_cpus * SAMPLE_NS;
 
-	return cost_ns * COST_PART > all_ns && cost_ns > others_ns && now->n_ran * perf->base.period_ns <= all_ns;
+	return cost_ns * COST_PART > all_ns && cost_ns > others_ns && now->n_ran * least_use_ns(perf) <= all_ns;
 }
 
 static bool may_widen(void)

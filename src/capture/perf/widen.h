@@ -8,7 +8,7 @@
  *
  * Short turns: the kernel stops and starts the timer of a thread's event at each switch, in the thread's own CPU time. By
  * events of the CPUs, how many samples a thread has is more a matter of chance. So this is no reason where threads use
- * little each.
+ * less than a period each.
  *
  * Owned by the holding thread.
  */
