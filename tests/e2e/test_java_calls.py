@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import HERE, need_findings
+from conftest import HERE, LONG, need_findings
 from java_stacks import jdk  # noqa: F401 (a fixture)
 
 JUDGE = os.path.join(HERE, "..", "judges", "java_calls.py")
@@ -50,14 +50,14 @@ def sources(folder, n):
 @pytest.mark.parametrize("collector", COLLECTORS)
 @pytest.mark.parametrize("engine", ["perf", "ptrace", "signal"])
 def test_callers_have_the_call(stillframe, jdk, tmp_path, engine, collector):
-    """javac compiles a hundred classes with a small heap, so that the collector's barriers take their slow ways. There, what is below the frame
+    """javac compiles many classes with a small heap, so that the collector's barriers take their slow ways. There, what is below the frame
     of compiled code led to older return addresses: of ZGC's callers 200 in a million were wrong, and 1,000 were guesses. Now one recording of
     ten has a wrong one, on a busy machine."""
     if engine != "signal":
         need_findings(stillframe("doctor").out, "page faults are counted")
     output, limit = tmp_path / "r.sfr", [] if engine == "signal" else ["--max-cost", 90]
     stillframe("record", "-q", "-e", engine, *limit, "-F", "1997", "-o", output, "--", jdk.folder + "/bin/javac", *COLLECTORS[collector], "-J-Xmx250m", "-nowarn",
-               "-d", tmp_path / "classes", *sources(tmp_path / "many", 100)).ok()
+               "-d", tmp_path / "classes", *sources(tmp_path / "many", 150 if LONG else 60)).ok()
     done = subprocess.run([sys.executable, JUDGE, "--jdk", jdk.folder, output], capture_output=True, text=True)
     assert done.stdout and not done.stderr, done
     found = json.loads(done.stdout.splitlines()[0])

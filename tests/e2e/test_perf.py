@@ -396,15 +396,14 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path, life_ms, per_secon
 
 
 @pytest.mark.alone   # strace stops stillframe at each event that it opens: on a busy machine the recording is over before all are open
-@pytest.mark.parametrize("threads, nap_us", [(3, 20), (40, 600)])
-def test_a_thread_of_short_turns(stillframe, target, tmp_path, threads, nap_us):
+def test_threads_of_short_turns(stillframe, target, tmp_path):
     """
     The kernel sets the timer of a thread's event at each of its turns. Where these are many, there is one event for each CPU, and the same to see.
     500 turns a second are many for two CPUs at this rate (capture/perf/widen.c). The program takes fifty times as many on a quiet machine.
     """
     need_kernel_samples(stillframe)
     need("strace")
-    t, output, log = target("nappers", 60, threads, 20, nap_us), tmp_path / "r.sfr", tmp_path / "calls"
+    t, output, log = target("nappers", 60, 40, 20, 600), tmp_path / "r.sfr", tmp_path / "calls"
     done = subprocess.run(["strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=perf_event_open", "-o", log, stillframe.path, "record", "-p", str(t.pid), "-e", "perf",
                            "-d", "2s", "-F", "199", "--max-cost", "50", "-o", output], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done
