@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import HERE, LONG, need_findings
+from conftest import HERE, need_findings
 from java_stacks import jdk  # noqa: F401 (a fixture)
 
 JUDGE = os.path.join(HERE, "..", "judges", "java_calls.py")
@@ -46,7 +46,7 @@ def sources(folder, n):
     return sorted(str(path) for path in folder.iterdir())
 
 
-@pytest.mark.long("G1", "Serial", "ptrace", "signal")
+@pytest.mark.long   # of the short form unit/test_hotspot has the slow parts of barriers
 @pytest.mark.parametrize("collector", COLLECTORS)
 @pytest.mark.parametrize("engine", ["perf", "ptrace", "signal"])
 def test_callers_have_the_call(stillframe, jdk, tmp_path, engine, collector):
@@ -57,7 +57,7 @@ def test_callers_have_the_call(stillframe, jdk, tmp_path, engine, collector):
         need_findings(stillframe("doctor").out, "page faults are counted")
     output, limit = tmp_path / "r.sfr", [] if engine == "signal" else ["--max-cost", 90]
     stillframe("record", "-q", "-e", engine, *limit, "-F", "1997", "-o", output, "--", jdk.folder + "/bin/javac", *COLLECTORS[collector], "-J-Xmx250m", "-nowarn",
-               "-d", tmp_path / "classes", *sources(tmp_path / "many", 150 if LONG else 60)).ok()
+               "-d", tmp_path / "classes", *sources(tmp_path / "many", 150)).ok()
     done = subprocess.run([sys.executable, JUDGE, "--jdk", jdk.folder, output], capture_output=True, text=True)
     assert done.stdout and not done.stderr, done
     found = json.loads(done.stdout.splitlines()[0])
