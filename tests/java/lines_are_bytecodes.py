@@ -7,49 +7,22 @@ import os
 import struct
 import sys
 
-# Bytes of a constant behind its tag; Utf8 (1) has a length of its own.
-CONSTANTS = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
+import class_file
 
 
-class Bytes:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, size):
-        self.at += size
-        return self.data[self.at - size:self.at]
-
-    def number(self, size):
-        return int.from_bytes(self.take(size), "big")
-
-
-def constants(source):
-    """{number: text} of the Utf8 constants."""
-    names, number, n = {}, 1, source.number(2)
-    while number < n:
-        tag = source.number(1)
-        if tag == 1:
-            names[number] = source.take(source.number(2)).decode("utf-8", "replace")
-        else:
-            source.take(CONSTANTS[tag])
-        number += 2 if tag in (5, 6) else 1
-    return names
-
-
-def attributes(source, names, change):
+def changed(source, known, change):
     """The bytes of a list of attributes; change(name, content) gives the new content, None to leave one out."""
     kept = []
-    for _ in range(source.number(2)):
-        number, size = source.number(2), source.number(4)
-        content = change(names[number], source.take(size))
+    for number, name, content in class_file.attributes(source, known):
+        content = change(name, content)
         if content is not None:
             kept.append(struct.pack(">HI", number, len(content)) + content)
     return struct.pack(">H", len(kept)) + b"".join(kept)
 
 
-def with_lines(code, names):
+def with_lines(code, known):
     """A Code attribute, with a line for each byte of it."""
-    source = Bytes(code)
+    source = class_file.Bytes(code)
     head = source.take(4)
     size = source.number(4)
     body = source.take(size)
@@ -58,27 +31,27 @@ def with_lines(code, names):
     assert size < 65535, size
     lines = struct.pack(">H", size) + b"".join(struct.pack(">HH", i, i + 1) for i in range(size))
     return (head + struct.pack(">I", size) + body + struct.pack(">H", handlers) + table +
-            attributes(source, names, lambda name, content: lines if name == "LineNumberTable" else content))
+            changed(source, known, lambda name, content: lines if name == "LineNumberTable" else content))
 
 
-def members(source, names):
+def members(source, known):
     n = source.number(2)
     made = [struct.pack(">H", n)]
     for _ in range(n):
         made.append(source.take(6))
-        made.append(attributes(source, names,
-                               lambda name, content: with_lines(content, names) if name == "Code" else content))
+        made.append(changed(source, known,
+                               lambda name, content: with_lines(content, known) if name == "Code" else content))
     return b"".join(made)
 
 
 def rewrite(data):
-    source = Bytes(data)
+    source = class_file.Bytes(data)
     source.take(8)
-    names = constants(source)
+    known = class_file.constants(source)
     source.take(6)
     source.take(2 * source.number(2))
     head = data[:source.at]
-    return head + members(source, names) + members(source, names) + data[source.at:]
+    return head + members(source, known) + members(source, known) + data[source.at:]
 
 
 def main(source, target):

@@ -21,26 +21,16 @@ import sys
 import tempfile
 import zipfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "java"))
+import class_file  # noqa: E402
+
 # Operand bytes of each instruction (JVMS 6.5); the three of no fixed length are in skip().
 OPERANDS = {**dict.fromkeys([16, 18, 188, *range(21, 26), *range(54, 59), 169], 1), **dict.fromkeys([17, 19, 20, 132, *range(153, 169), *range(178, 185), 187, 189, 192, 193, 198, 199], 2),
             197: 3, **dict.fromkeys([185, 186, 200, 201], 4)}
 TABLESWITCH, LOOKUPSWITCH, WIDE, IINC, INVOKEDYNAMIC = 170, 171, 196, 132, 186
 INVOKES = range(182, 187)
-# Of constants (JVMS 4.4), by tag.
-CONSTANT_SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
-
-
-class Reader:
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def number(self, size):
-        self.at += size
-        return int.from_bytes(self.data[self.at - size:self.at], "big")
-
-    def bytes(self, size):
-        self.at += size
-        return self.data[self.at - size:self.at]
+METHODS = (10, 11)   # tags of constants: of a class, of an interface
+NATIVE = 0x0100
 
 
 class Method:
@@ -49,24 +39,12 @@ class Method:
         self.calls, self.opaque, self.has_lines, self.native = collections.defaultdict(set), False, False, False
 
 
-def constants_of(reader):
-    constants, i, n = {}, 1, reader.number(2)
-    while i < n:
-        tag = reader.number(1)
-        constants[i] = (tag, reader.bytes(reader.number(2) if tag == 1 else CONSTANT_SIZES[tag]))
-        i += 2 if tag in (5, 6) else 1   # long and double take two places
-    return constants
-
-
-def text(constants, index):
-    return constants[index][1].decode("utf-8", "replace")
-
-
-def member(constants, index):
+def member(known, index):
     """(class, name) of a reference to a method; no class for a dynamic one."""
-    holder, name_and_type = struct.unpack(">HH", constants[index][1])
-    name = text(constants, struct.unpack(">HH", constants[name_and_type][1])[0])
-    return (text(constants, int.from_bytes(constants[holder][1], "big")) if constants[index][0] in (10, 11) else "", name)
+    tag, content = known[index]
+    holder, name_and_type = struct.unpack(">HH", content)
+    name = known[struct.unpack(">HH", known[name_and_type][1])[0]][1]
+    return (known[int.from_bytes(known[holder][1], "big")][1] if tag in METHODS else "", name)
 
 
 def skip(code, at):
@@ -81,47 +59,47 @@ def skip(code, at):
     return at + 1 + OPERANDS.get(op, 0)
 
 
-def lines_of(reader):
+def lines_of(table):
     """[(first pc, line)] of an attribute LineNumberTable."""
-    return [struct.unpack(">HH", reader.bytes(4)) for _ in range(reader.number(2))]
+    return [struct.unpack(">HH", table.take(4)) for _ in range(table.number(2))]
 
 
-def add_code(method, constants, reader):
-    reader.number(4)
-    code, table = reader.bytes(reader.number(4)), []
-    reader.bytes(8 * reader.number(2))   # handlers
-    for _ in range(reader.number(2)):
-        name, body = text(constants, reader.number(2)), Reader(reader.bytes(reader.number(4)))
-        if name == "LineNumberTable":
-            table += lines_of(body)
-    method.has_lines = method.has_lines or bool(table)
-    table.sort()
-    at = 0
+def add_code(method, known, source):
+    source.take(4)
+    code, lines, at = source.take(source.number(4)), [], 0
+    source.take(8 * source.number(2))   # handlers
+    for _, name, content in class_file.attributes(source, known):
+        lines += lines_of(class_file.Bytes(content)) if name == "LineNumberTable" else []
+    method.has_lines |= bool(lines)
+    lines.sort()
     while at < len(code):
         if code[at] in INVOKES:
-            holder, name = member(constants, int.from_bytes(code[at + 1:at + 3], "big"))
-            method.opaque = method.opaque or code[at] == INVOKEDYNAMIC or holder in ("java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle")
-            method.calls[name].add(max((entry for entry in table if entry[0] <= at), default=(0, 0))[1])
+            holder, name = member(known, int.from_bytes(code[at + 1:at + 3], "big"))
+            method.opaque |= code[at] == INVOKEDYNAMIC or holder in ("java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandle")
+            method.calls[name].add(max((entry for entry in lines if entry[0] <= at), default=(0, 0))[1])
         at = skip(code, at)
+
+
+def members(source, known):
+    """(flags, name, attributes) of each field, or of each method."""
+    for _ in range(source.number(2)):
+        flags, name, _ = source.number(2), known[source.number(2)][1], source.take(2)
+        yield flags, name, list(class_file.attributes(source, known))
 
 
 def methods_of(data):
     """{name: Method}: overloaded methods are one."""
-    reader, methods = Reader(data), collections.defaultdict(Method)
-    reader.bytes(8)
-    constants = constants_of(reader)
-    reader.bytes(6)
-    reader.bytes(2 * reader.number(2))   # interfaces
-    for kind in ("field", "method"):
-        for _ in range(reader.number(2)):
-            flags, name = reader.number(2), text(constants, reader.number(2))
-            reader.number(2)
-            if kind == "method":
-                methods[name].native |= bool(flags & 0x0100)
-            for _ in range(reader.number(2)):
-                attribute, body = text(constants, reader.number(2)), reader.bytes(reader.number(4))
-                if kind == "method" and attribute == "Code":
-                    add_code(methods[name], constants, Reader(body))
+    source, methods = class_file.Bytes(data), collections.defaultdict(Method)
+    source.take(8)
+    known = class_file.constants(source)
+    source.take(6)
+    source.take(2 * source.number(2))   # interfaces
+    list(members(source, known))        # fields
+    for flags, name, attributes in members(source, known):
+        methods[name].native |= bool(flags & NATIVE)
+        for _, attribute, content in attributes:
+            if attribute == "Code":
+                add_code(methods[name], known, class_file.Bytes(content))
     return methods
 
 
@@ -210,8 +188,8 @@ def stacks(database):
 def judge_all(classes, recordings):
     """How often each verdict was, and the same of each wrong pair, times the samples."""
     found, wrong = collections.Counter(), collections.Counter()
-    for path in recordings:
-        with opened(path) as database:
+    for recording in recordings:
+        with opened(recording) as database:
             for n, path in stacks(database):
                 for (callee, _, _), (caller, line, guess) in zip(path, path[1:]):
                     if not callee or not caller:
