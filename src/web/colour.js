@@ -46,7 +46,7 @@ function isManaged(kind) {
 	return kind >= KIND_INTERPRETED && kind <= KIND_LAST && kind !== KIND_KERNEL;
 }
 
-// What functions have their colour by: a module's number, a kind of managed code as -kind, or UNKNOWN.
+// A function has the colour of its family: a module's number, a kind of managed code as -kind, or UNKNOWN.
 function familyOf(fn) {
 	const kind = functions.kind[fn];
 	if (isManaged(kind))

@@ -101,8 +101,8 @@ static bool is_steady(const struct sf_thread *thread)
 	return thread->steadiness.n_same >= STEADY + thread->steadiness.n_more_wanted;
 }
 
-/* A copy of a thread that is held where walks do not go on: then its time waits for a hold. */
-static bool is_try(const struct sf_thread *thread, const struct sf_stack_copy *copy)
+/* Whether the thread is held next if this copy is too short: then the copy's time goes to that hold. */
+static bool is_held_next(const struct sf_thread *thread, const struct sf_stack_copy *copy)
 {
 	return copy->longest && thread->steadiness.was_held && sf_thread_needs_longer_copies(thread);
 }
@@ -140,7 +140,10 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 		atomic_store_explicit(&thread->needs.n_too_short, score - 1, memory_order_relaxed);
 }
 
-/* The outer part has changed. Where walks went on there, each of them may have missed a change: so it is tried ever more seldom. */
+/*
+ * The outer part has changed. Where walks went on there, each of them may have missed a change. So more whole stacks are
+ * wanted before walks go on again.
+ */
 static void note_change(struct sf_thread *thread)
 {
 	struct sf_steadiness *steadiness = &thread->steadiness;
@@ -189,7 +192,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const bool is_held_next = is_try(thread, &record->copy), outdated = record->copy.stack_size < want || is_held_next;
+	const bool held_next = is_held_next(thread, &record->copy), outdated = record->copy.stack_size < want || held_next;
 	struct sf_carried *carried = &thread->carried[record->copy.state == SF_STATE_RUNNING];
 	struct sf_weight weight = record->weight;
 	struct sf_copied_still copied;
@@ -202,7 +205,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 		copied.still.flags |= SF_STILL_STEADY;
 		sf_memory_set_stack(relay->memory, record->copy.stack_start, record->copy.stack_start + SF_COPY_MAX);
 	}
-	last = (record->copy.longest && !is_held_next) || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
+	last = (record->copy.longest && !held_next) || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
 	add_weight(&weight, &carried->weight);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);

@@ -145,7 +145,7 @@ struct sf_steadiness {
 	uint32_t n_same;         /* whole stacks in a row whose outer parts were the same ... */
 	uint32_t n_more_wanted;  /* ... of which STEADY and so many more come before walks go on */
 	uint32_t n_went_on;      /* walks that went on */
-	bool     was_held;
+	bool     was_held;       /* the thread has been held once: it can be held in place of a copy that is too short */
 };
 
 struct sf_thread {

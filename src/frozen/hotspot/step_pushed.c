@@ -3,7 +3,8 @@
  * Finds how much compiled code has put below its frame, by the code that takes it away again. C1 pushes words around calls of
  * routines (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id; gc/z/zBarrierSetAssembler_x86.cpp). The slow part of a
  * barrier in C2's code keeps registers there: sub rsp, n; call; add rsp, n; jmp (gc/shared/barrierSetAssembler_x86.cpp,
- * SaveLiveRegisters). Where the code branches, sp is at the frame's lower end again. Signal-safe.
+ * SaveLiveRegisters). Where the code branches, sp is at the frame's lower end again. So no way to the method's return has to be
+ * followed, as it is for routines (step_return.c). Signal-safe.
  */
 #include "frozen/hotspot/instruction.h"
 #include "frozen/hotspot/step.h"

@@ -27,7 +27,8 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext);
  * Walks the thread that is held in a slot, puts the sample into the outbox, and returns the end of
  * the walk. Where the map lacks code, the still is kept (kept_stills.h). Without room in the outbox
  * the sample becomes a loss. Without room for the loss, its weight goes to the thread's next sample.
- * The sampler calls this between sf_slot_take and sf_slot_release. For requested threads the CPU weight is computed first (weight.h). Signal-safe.
+ * The sampler calls this between sf_slot_take and sf_slot_release. For requested threads the CPU
+ * weight is computed first (weight.h). Signal-safe.
  */
 enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
 			      struct sf_slot *slot);
