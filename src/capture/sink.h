@@ -39,8 +39,6 @@ struct sf_measure {
 struct sf_verdict {
 	enum sf_end end;
 	uint64_t stack_used;  /* bytes from the start of the window that the walk needed */
-	uint64_t same_from;   /* bytes from that start to where the frames of the thread's last whole stack begin */
-	bool     went_on;     /* the copy was too short, and the walk went on behind its end (session/live_stack.h) */
 	bool     failed;      /* the sink cannot go on: `err` says why */
 };
 

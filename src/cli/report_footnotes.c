@@ -25,13 +25,13 @@ static void print_approximate(const struct sf_report *report, const struct sf_ou
 static void print_guessed(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_aggregate *sums = report->aggregate;
-	char text[400], time[32];
+	char text[300], time[32];
 
 	if (!sums->tree.guessed_ns)
 		return;
 	snprintf(
 		text, sizeof(text),
-		"in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame, or the copy of the stack ended there. "
+		"in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame. "
 		"It may be wrong, and so may all above it.",
 		sf_report_percent(sums->tree.guessed_ns, sums->total_ns), sf_report_unit(report),
 		sf_report_weight(report, time, sums->tree.guessed_ns));

@@ -53,7 +53,6 @@ enum sf_still_flags {
 	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
 	SF_STILL_IN_EXEC = 8,   /* in the kernel, about to run another program: the registers may be of the one before */
 	SF_STILL_OPEN = 16,     /* a sleep whose begin is known: more of its time follows, until its end is recorded */
-	SF_STILL_STEADY = 32,   /* the part of the stack that a copy lacks has been the same for long */
 };
 
 struct sf_still {

@@ -17,7 +17,7 @@
 	X(ROWS, "rows", "by the file's unwind rules")                                              \
 	X(FRAME_POINTER, "frame-pointer", "by the frame pointer, no rule covers the callee")       \
 	X(SIGNAL, "signal", "interrupted by a signal")                                             \
-	X(GUESS, "guess", "by a rule of thumb: for code without unwind data, or behind the end of a copy")  \
+	X(GUESS, "guess", "by a rule of thumb for code without unwind data")                       \
 	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")       \
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \

@@ -18,7 +18,7 @@ struct taking {
 static struct sf_verdict on_still(void *arg, struct sf_still *still, struct sf_error *err)
 {
 	struct sf_walker *walker = ((struct taking *)arg)->walker;
-	struct sf_verdict verdict = { .end = sf_walker_walk(walker, still, NULL, NULL) };
+	struct sf_verdict verdict = { .end = sf_walker_walk(walker, still, NULL) };
 
 	(void)err;
 	if (walker->lacks_registers && verdict.end != SF_END_COPY)

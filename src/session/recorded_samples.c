@@ -202,13 +202,6 @@ static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *
 	return most;
 }
 
-static uint64_t same_from(const struct sf_still *still, const struct sf_trace *trace, const struct sf_stack_suffix *suffix)
-{
-	const uint32_t n = suffix->n_same;
-
-	return n && n <= trace->n_frames ? trace->frames[trace->n_frames - n].sp - still->memory.window_start : UINT64_MAX;
-}
-
 /* Adds the message about a process's runtimes to the recording, once. */
 static bool note_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
 {
@@ -245,8 +238,7 @@ struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still
 		return verdict;
 	if (hold_ns)
 		sf_recording_hold(recorder->recording, hold_ns);
-	verdict.end = sf_walker_walk(&recorder->walker, still, &thread->tail, &thread->suffix);
-	verdict.went_on = recorder->walker.went_on;
+	verdict.end = sf_walker_walk(&recorder->walker, still, &thread->tail);
 	sf_tail_room_fit(&recorder->tails, &thread->tail);
 	if (!note_news(recorder, still->pid, err)) {
 		verdict.failed = true;
@@ -257,7 +249,6 @@ struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still
 		verdict.failed = !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording,
 						      still->time_ns, err) ||
 				 !keep_walked(recorder, thread, still, weight, err);
-	verdict.same_from = same_from(still, &recorder->walker.trace, &thread->suffix);
 	/* Native frames are missing: next time, with all registers. */
 	if (recorder->walker.lacks_registers)
 		verdict.end = SF_END_REGISTER;

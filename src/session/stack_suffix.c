@@ -53,16 +53,3 @@ bool sf_stack_suffix_match(struct sf_stack_suffix *suffix, const struct sf_trace
 		suffix->frames[i] = trace->frames[n - 1 - i];
 	return true;
 }
-
-bool sf_stack_suffix_has(const struct sf_stack_suffix *suffix, const struct sf_trace *trace, uint32_t first)
-{
-	const uint32_t n = trace->n_frames - first;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sf_frame *now = &trace->frames[trace->n_frames - 1 - i];
-
-		if (i >= suffix->n || suffix->frames[i].pc != now->pc || suffix->frames[i].sp != now->sp)
-			return false;
-	}
-	return n > 0;
-}

@@ -24,7 +24,4 @@ void sf_stack_suffix_deinit(struct sf_stack_suffix *suffix);
  */
 bool sf_stack_suffix_match(struct sf_stack_suffix *suffix, const struct sf_trace *trace);
 
-/* Whether all frames of the trace from number `first` on are the outermost ones of the last trace, as far as pc and sp say. */
-bool sf_stack_suffix_has(const struct sf_stack_suffix *suffix, const struct sf_trace *trace, uint32_t first);
-
 #endif

@@ -9,7 +9,6 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
-#include "session/live_stack.h"
 #include "session/mapped_code.h"
 #include "unwind/unwind.h"
 
@@ -280,7 +279,8 @@ static bool find_new_code(struct sf_walker *walker, struct sf_walked *walked)
 
 	if (changed)
 		look_for_runtimes(walker, walked);
-	return sf_process_runtimes_refresh(&walked->runtimes, &walked->process, true) || changed;
+	changed |= sf_process_runtimes_refresh(&walked->runtimes, &walked->process, true);
+	return changed;
 }
 
 static void walk_with_tail(struct sf_walker *walker, const struct sf_still *still, struct sf_tail *tail)
@@ -293,20 +293,21 @@ static void walk_with_tail(struct sf_walker *walker, const struct sf_still *stil
 		sf_walk(still, &walker->trace);
 }
 
-static void walk_user(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
+static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
 {
 	struct sf_walked *walked = find_process(walker, still->pid);
-	struct sf_process *process = walked ? &walked->process : NULL;
+	struct sf_process *process;
 
 	walker->trace.n_frames = 0;
 	walker->trace.end = SF_END_EMPTY;
 	walker->lacks_registers = false;
 	if (!walked || !still->regs.pc)
-		return;
+		return SF_END_EMPTY;
+	process = &walked->process;
 	if (!process->map || sf_now_ns() - process->refreshed_ns > MAPS_AGE_NS)
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
-		return;
+		return SF_END_EMPTY;
 	look_for_runtimes(walker, walked);
 	sf_process_runtimes_renew(&walked->runtimes);
 	sf_process_runtimes_refresh(&walked->runtimes, process, false);
@@ -321,6 +322,7 @@ static void walk_user(struct sf_walker *walker, struct sf_still *still, struct s
 	if (sf_runtimes_any(&walked->runtimes.all) && (walker->trace.end != SF_END_ROOT || walker->trace.by_zero) &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
 		walk_as_known(walker, &walked->runtimes, still);
+	return walker->trace.end;
 }
 
 /*
@@ -334,14 +336,12 @@ static bool has_left_user(const struct sf_still *still, const struct sf_trace *t
 	return still->n_kernel && (!still->regs.pc || (still->flags & SF_STILL_IN_EXEC && is_unknown));
 }
 
-enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail,
-			   const struct sf_stack_suffix *suffix)
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
 {
 	struct sf_mapped_code code;
 
 	sf_mapped_code_begin(&code, still, walker->images);
 	walk_user(walker, still, tail);
-	walker->went_on = suffix && walker->trace.end == SF_END_COPY && sf_live_stack_walk(still, suffix, &walker->trace);
 	sf_mapped_code_end(&code, still);
 	if (has_left_user(still, &walker->trace)) {
 		walker->trace.n_frames = 0;

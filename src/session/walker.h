@@ -10,7 +10,6 @@
 #include "base/vec.h"
 #include "frozen/unwind/walk.h"
 #include "session/process_runtimes.h"
-#include "session/stack_suffix.h"
 #include "target/images.h"
 #include "target/process.h"
 
@@ -34,7 +33,6 @@ struct sf_walker {
 	struct sf_image *kernel;                 /* stands for the kernel's code; NULL: none was seen */
 	bool lacks_registers;                    /* the last walk needed registers that only the thread
 						  * knows, and went on without some frames */
-	bool went_on;                            /* the last walk went on behind the end of the copy (live_stack.h) */
 };
 
 bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_error *err);
@@ -67,12 +65,8 @@ bool sf_walker_has_code(struct sf_walker *walker, int32_t pid);
 /* Reads a process's maps and loads its tables before the first still comes. */
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
-/*
- * Walks into walker->trace, which is valid until the next walk. `tail`: of the thread's last walk; NULL: it has none.
- * `suffix`: of the thread's last walk that was whole; NULL: a walk ends where the copy of the stack does.
- */
-enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail,
-			   const struct sf_stack_suffix *suffix);
+/* Walks into walker->trace, which is valid until the next walk. `tail`: of the thread's last walk; NULL: it has none. */
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail);
 
 /* The runtimes of a process; NULL when it has none that can be walked. */
 struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid);

@@ -6,7 +6,7 @@ const status = byId("status");
 
 // By the bits of a tree's doubt: INLINED_MISSING, of a runtime's compiled code only, and GUESSED.
 const DOUBTS = ["~ calls inlined here may be missing; " + about.exact_hint,
-	"? a guess, since the code that this called says nothing of its frame, or the copy of the stack ended there: it may be wrong, and so may its callers"];
+	"? a guess, since the code that this called says nothing of its frame: it may be wrong, and so may its callers"];
 const DOUBTS_IN_SHORT = [", inlined calls uncertain", ", a guess"];
 
 function doubtsOf(node, words) {

@@ -433,32 +433,14 @@ def test_short_commands_are_seen(stillframe, tmp_path):
 def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, target, tmp_path, program):
     """It copies 64 KiB of one stack. Only the first samples of such a thread are cut."""
     t = target(*program)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "2500ms", "-F", "499", "--max-depth",
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "1500ms", "-F", "499", "--max-depth",
                                         16384, "--max-cost", 50)
     assert done.status == 0, done
     later = "FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE time_ns > (SELECT min(time_ns) FROM samples) + 500000000"
     n, whole = recording.rows("SELECT count(*), sum(e.word = 'root') " + later)[0]
     assert n > 10 and whole >= n * 0.98 - 1, (done, n, whole)
-    held = recording.value("SELECT coalesce(sum(count), 0) FROM holds")
-    # The deep stack's outer part stays as it is: once it is known, walks go on behind the ends of the copies. Else each sample is of a hold.
-    assert 0 < held < n - 20 if program[0] == "deep" else held > 5, (done, held, n)
+    assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") > 5, done
     recording.assert_accounts()
-
-
-def test_deep_stacks_that_differ_behind_the_copies(stillframe, target, tmp_path):
-    """Where a walk goes on behind the end of a copy, the stack there may be of another moment. A thread of which that is seen is held."""
-    t = target("deep_turns")
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "4s", "-F", "499", "--max-cost", 50)
-    assert done.status == 0, done
-    together = dict(recording.rows("""
-        WITH named AS (SELECT DISTINCT stack, name FROM stack_frames JOIN frame_names USING (frame))
-        SELECT inner.name || ' by ' || outer.name, sum(s.cpu_ns) FROM samples s
-        JOIN named AS inner ON inner.stack = s.stack AND inner.name IN ('in_seven', 'in_three')
-        JOIN named AS outer ON outer.stack = s.stack AND outer.name IN ('seven', 'three') GROUP BY 1"""))
-    whole = sum(together.values())
-    assert whole > 0.9 * recording.cpu()[0], (done, together)
-    assert together.get("in_seven by three", 0) + together.get("in_three by seven", 0) < 0.05 * whole, (done, together)
-    assert together["in_three by three"] and together["in_seven by seven"], (done, together)
 
 
 def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):

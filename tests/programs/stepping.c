@@ -97,7 +97,7 @@ const struct sf_trace *stepping_walk(struct stepping *stepping)
 				  .memory = { .read = read_thread }, .time_ns = sf_now_ns() };
 
 	sf_user_regs_load(&stepping->regs, &still.regs);
-	sf_walker_walk(&stepping->walker, &still, NULL, NULL);
+	sf_walker_walk(&stepping->walker, &still, NULL);
 	return &stepping->walker.trace;
 }
 

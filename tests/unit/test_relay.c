@@ -27,16 +27,12 @@ static uint64_t needed;              /* bytes of stack, by the walks */
 static unsigned n_whole, n_kept_cut; /* samples */
 static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 static uint64_t cpu_kept_ns;
-static bool goes_on;                 /* walks do, behind the ends of copies that may */
-static bool lacks_other;             /* the thread's other stack, which the kernel does not copy */
-static bool changes;                 /* the outer part of the stack does */
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
 			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
 			      struct sf_error *err)
 {
-	const bool is_short = still->memory.window_size < needed;
-	const bool went_on = is_short && goes_on && !lacks_other && still->flags & SF_STILL_STEADY, cut = is_short && !went_on;
+	const bool cut = still->memory.window_size < needed;
 
 	(void)arg, (void)serial, (void)hold_ns, (void)err;
 	sem_wait(&may_walk);
@@ -44,9 +40,7 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 	n_kept_cut += cut && last;
 	ticks_kept += !cut || last ? weight->ticks : 0;
 	cpu_kept_ns += !cut || last ? weight->cpu_ns : 0;
-	return (struct sf_verdict){ .end = is_short && lacks_other ? SF_END_OTHER_STACK : cut ? SF_END_COPY : SF_END_ROOT,
-				    .stack_used = needed,
-				    .same_from = changes ? UINT64_MAX : SHORT, .went_on = went_on };
+	return (struct sf_verdict){ .end = cut ? SF_END_COPY : SF_END_ROOT, .stack_used = needed };
 }
 
 /* Comes in its turn: what was sent before it is done with. */
@@ -79,7 +73,6 @@ static int open_relay(void **state)
 
 	n_whole = n_kept_cut = ticks_kept = 0;
 	cpu_kept_ns = 0;
-	goes_on = changes = lacks_other = false;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
@@ -183,73 +176,6 @@ static void the_only_copy_says_that_it_was_too_short(void **state)
 	assert_int_equal(sf_relay_only_cut(relay), 5 * SHORT);
 }
 
-/* Copies by the kernel as long as they can be, but too short; and one of a thread that is held. */
-static void walk_copies(unsigned n, bool held)
-{
-	const struct sf_weight weight = { .ticks = 1 };
-	const uint32_t size = held ? 4 * SHORT : SHORT;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct sf_stack_copy *copy = sf_relay_reserve(relay, size);
-
-		assert_non_null(copy);
-		*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
-					    .stack_size = size, .stack_more = 1, .state = SF_STATE_RUNNING,
-					    .longest = !held, .follows_leads = held };
-		sf_relay_send(relay, thread, &weight, 1);
-	}
-	let_walk(n);
-}
-
-static void assert_held(bool held)
-{
-	assert_true(sf_thread_needs_longer_copies(thread));
-	assert_int_equal(atomic_load(&thread->needs.goes_on), !held);
-}
-
-/*
- * A thread with a deep stack is held until the outer part of it has been the same for long. Where a walk does not go on all the
- * same, its time waits for a hold, and the thread is held for longer.
- */
-static void one_whose_walks_go_on_is_not_held(void **state)
-{
-	(void)state;
-	needed = 3 * SHORT;
-	goes_on = true;
-	walk_copies(4, false);
-	assert_int_equal(n_kept_cut, 4);
-	atomic_store(&thread->needs.n_too_short, 8 * SF_TOO_SHORT);
-	walk_copies(31, true);
-	assert_held(true);
-	walk_copies(1, true);
-	assert_held(false);
-	walk_copies(20, false);
-	assert_held(false);
-	assert_int_equal(n_whole, 52);
-	goes_on = false;
-	walk_copies(5, false);
-	assert_held(true);
-	assert_int_equal(n_kept_cut, 4);
-	assert_int_equal(ticks_kept, 56);
-	walk_copies(32, true);
-	assert_int_equal(ticks_kept, 93);
-	assert_held(true);
-	walk_copies(1, true);
-	assert_held(false);
-	changes = true;
-	walk_copies(1, true);
-	assert_held(true);
-	changes = false;
-	walk_copies(34, true);
-	assert_held(true);
-	walk_copies(1, true);
-	assert_held(false);
-	goes_on = lacks_other = true;
-	walk_copies(1, false);
-	walk_copies(40, true);
-	assert_held(true);
-}
-
 static void what_is_never_enough_is_kept_in_the_end(void **state)
 {
 	unsigned sent = 0;
@@ -289,7 +215,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_only_copy_says_that_it_was_too_short, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
 						close_relay),
-		cmocka_unit_test_setup_teardown(one_whose_walks_go_on_is_not_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};

@@ -36,24 +36,9 @@ bool __wrap_sf_process_is_over(int32_t pid);
 
 static bool is_over;
 
-static bool walks_copy;
-static uint64_t outer_pc;
-
-/* Of a copy that has the two inner frames of four. */
-static enum sf_end walk_copy(const struct sf_still *still, struct sf_trace *trace)
-{
-	trace->n_frames = still->memory.copied ? 2 : 4;
-	for (uint32_t i = 0; i < trace->n_frames; i++)
-		trace->frames[i] = (struct sf_frame){ .pc = i == 3 ? outer_pc : i + 1, .sp = 16 * i, .image = 1 };
-	trace->end = still->memory.copied ? SF_END_COPY : SF_END_ROOT;
-	return trace->end;
-}
-
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
 {
 	n_walks++;
-	if (walks_copy)
-		return walk_copy(still, trace);
 	n_walks_known += still->handles[0] != 0;
 	trace->n_frames = still->handles[0] ? 3 : 1;
 	trace->frames[trace->n_frames - 1] = (struct sf_frame){ .pc = 1, .image = 1 };
@@ -109,7 +94,7 @@ static int make(void **state)
 
 	(void)state;
 	n_refreshes = n_walks = n_walks_known = walks_before_count = n_counts = 0;
-	is_over = walks_copy = false;
+	is_over = false;
 	ops.resumes_by_stack = false;
 	return sf_walker_init(&walker, 16, &err) ? 0 : -1;
 }
@@ -130,7 +115,7 @@ static struct sf_still still_of(uint32_t flags, uint64_t switches)
 
 static void assert_known(struct sf_still *still)
 {
-	assert_int_equal(sf_walker_walk(&walker, still, NULL, NULL), SF_END_ROOT);
+	assert_int_equal(sf_walker_walk(&walker, still, NULL), SF_END_ROOT);
 	assert_int_equal(walker.trace.n_frames, 3);
 	assert_int_equal(still->handles[0], HANDLE);
 	assert_int_equal(n_walks, 2);
@@ -139,7 +124,7 @@ static void assert_known(struct sf_still *still)
 
 static void assert_unknown(struct sf_still *still)
 {
-	assert_int_equal(sf_walker_walk(&walker, still, NULL, NULL), SF_END_REGISTER);
+	assert_int_equal(sf_walker_walk(&walker, still, NULL), SF_END_REGISTER);
 	assert_int_equal(walker.trace.n_frames, 1);
 	assert_int_equal(still->handles[0], 0);
 	assert_int_equal(n_walks, 3);
@@ -204,40 +189,10 @@ static void nor_one_of_a_process_that_has_ended(void **state)
 
 	(void)state;
 	is_over = true;
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, NULL), SF_END_REGISTER);
+	assert_int_equal(sf_walker_walk(&walker, &still, NULL), SF_END_REGISTER);
 	assert_int_equal(still.handles[0], 0);
 	assert_int_equal(n_walks, 1);
 	assert_true(walker.lacks_registers);
-}
-
-/* The copy's own frames, and behind its end those of the last whole walk, if they are still there: the same ones up to the root. */
-static void a_walk_goes_on_behind_the_copy(void **state)
-{
-	struct sf_still still = still_of(SF_STILL_COPY | SF_STILL_STEADY, 0);
-	struct sf_frame last[] = { { .pc = 4, .sp = 48 }, { .pc = 3, .sp = 32 }, { .pc = 2, .sp = 16 } };
-	const struct sf_stack_suffix suffix = { .frames = last, .n = 3 }, none = { 0 };
-	const struct sf_stack_suffix outer = { .frames = last, .n = 2 };
-
-	(void)state;
-	still.memory.copied = walks_copy = true;
-	outer_pc = 4;
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &suffix), SF_END_ROOT);
-	assert_int_equal(walker.trace.n_frames, 4);
-	assert_int_not_equal(walker.trace.frames[1].via, SF_VIA_GUESS);
-	assert_int_equal(walker.trace.frames[2].via, SF_VIA_GUESS);
-	assert_true(walker.went_on);
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &none), SF_END_COPY);
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &outer), SF_END_COPY); /* the copy's last frame is another one */
-	last[2].sp = 24;
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &suffix), SF_END_COPY);
-	last[2].sp = 16;
-	outer_pc = 5; /* it has returned, and was called by another function */
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &suffix), SF_END_COPY);
-	assert_int_equal(walker.trace.n_frames, 2);
-	assert_false(walker.went_on);
-	outer_pc = 4;
-	still.flags &= ~(uint32_t)SF_STILL_STEADY;
-	assert_int_equal(sf_walker_walk(&walker, &still, NULL, &suffix), SF_END_COPY);
 }
 
 /* The kernel's frames are on top of the thread's own, in one module, and the innermost one is where it stood. */
@@ -249,7 +204,7 @@ static void kernel_frames_are_on_top(void **state)
 	(void)state;
 	still.kernel = kernel;
 	still.n_kernel = 2;
-	sf_walker_walk(&walker, &still, NULL, NULL);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 5);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(walker.trace.frames[i].kind, SF_KIND_KERNEL);
@@ -272,13 +227,13 @@ static void kernel_frames_have_room(void **state)
 		kernel[i] = i + 1;
 	still.kernel = kernel;
 	still.n_kernel = 14;
-	sf_walker_walk(&walker, &still, NULL, NULL);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 16);
 	assert_int_equal(walker.trace.end, SF_END_DEPTH);
 	assert_int_equal(walker.trace.frames[13].address, 14);
 	assert_int_equal(walker.trace.frames[14].kind, SF_KIND_NATIVE);
 	still.n_kernel = 40;
-	sf_walker_walk(&walker, &still, NULL, NULL);
+	sf_walker_walk(&walker, &still, NULL);
 	assert_int_equal(walker.trace.n_frames, 16);
 	assert_int_equal(walker.trace.frames[15].address, 16);
 }
@@ -344,7 +299,6 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
-		T(a_walk_goes_on_behind_the_copy),
 		T(kernel_frames_are_on_top),
 		T(a_child_has_the_code_that_its_parent_has_now), T(a_child_whose_map_was_read_keeps_it),
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),

@@ -67,12 +67,12 @@ struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_r
 
 /*
  * The kernel's copies of the thread's stack are not enough. But one that has the thread's first frame is: where a stack is
- * deep at times, the thread is not held at the others. A copy is enough, too, if walks go on behind its end (sf_copy_needs.goes_on).
+ * deep at times, the thread is not held at the others.
  */
 bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
-	       !atomic_load_explicit(&thread->needs.goes_on, memory_order_relaxed) && !sf_perf_whole_size(thread, record);
+	       !sf_perf_whole_size(thread, record);
 }
 
 /* The thread is held once, in place of all such samples in this batch, and the hold has their part of the CPU time. */

@@ -11,9 +11,6 @@
 #define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
 #define IDLE_NS 100000000
 #define MAX_CARRIED 4
-#define STEADY 32u           /* whole stacks in a row with the same outer part, before walks go on there */
-#define MAX_MORE 1023u       /* of them, where walks did not go on */
-#define MANY_WENT_ON 256u    /* walks, after which half as many will do */
 #define TOO_SHORT_SCORE 16   /* of a copy that is not enough; one that is takes 1 off */
 
 static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, struct sf_carried *carried, enum sf_loss cause)
@@ -96,21 +93,10 @@ static uint32_t next_size(const struct sf_stack_copy *copy, const struct sf_verd
 	return up_to > want ? up_to : sf_copy_next(want, verdict->stack_used);
 }
 
-static bool is_steady(const struct sf_thread *thread)
-{
-	return thread->steadiness.n_same >= STEADY + thread->steadiness.n_more_wanted;
-}
-
-/* Whether the thread is held next if this copy is too short: then the copy's time goes to that hold. */
-static bool is_held_next(const struct sf_thread *thread, const struct sf_stack_copy *copy)
-{
-	return copy->longest && thread->steadiness.was_held && sf_thread_needs_longer_copies(thread);
-}
-
 /* Where a stack begins that has the thread's first frame. */
 static void note_root(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
-	if (verdict->end == SF_END_ROOT && !copy->n_others && !verdict->went_on)
+	if (verdict->end == SF_END_ROOT && !copy->n_others)
 		atomic_store_explicit(&thread->needs.root_sp, copy->stack_start + verdict->stack_used, memory_order_relaxed);
 }
 
@@ -132,7 +118,7 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 					 : copy->n_others || verdict->stack_used > SF_PERF_MAX_STACK;
 	const uint32_t score = atomic_load_explicit(&thread->needs.n_too_short, memory_order_relaxed);
 
-	if (copy->flags & SF_STILL_UNHELD || verdict->went_on)
+	if (copy->flags & SF_STILL_UNHELD)
 		return;
 	if (too_short && score < 2 * SF_TOO_SHORT)
 		atomic_store_explicit(&thread->needs.n_too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
@@ -141,58 +127,16 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 }
 
 /*
- * The outer part has changed. Where walks went on there, each of them may have missed a change. So more whole stacks are
- * wanted before walks go on again.
- */
-static void note_change(struct sf_thread *thread)
-{
-	struct sf_steadiness *steadiness = &thread->steadiness;
-
-	if (is_steady(thread))
-		steadiness->n_more_wanted = steadiness->n_more_wanted < MAX_MORE ? 2 * steadiness->n_more_wanted + 1 : MAX_MORE;
-	steadiness->n_same = 0;
-}
-
-/* A copy that is too short. Where it lacks another stack, and not the outer part of this one, no walk goes on. */
-static void note_short_copy(struct sf_thread *thread, enum sf_end end)
-{
-	thread->steadiness.is_deep = end == SF_END_COPY;
-	note_change(thread);
-}
-
-/*
- * Whether the outer part of a deep stack stays as it is, by all whole stacks of the thread: of holds, and of sleeps. Then walks of
- * the kernel's copies go on there, and the thread is not held.
- */
-static void note_outer_part(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
-{
-	struct sf_steadiness *steadiness = &thread->steadiness;
-	const bool is_cut = verdict->end == SF_END_OTHER_STACK || (verdict->end == SF_END_COPY && copy->longest);
-
-	steadiness->was_held |= copy->follows_leads && !(copy->flags & SF_STILL_UNHELD);
-	if (verdict->went_on && ++steadiness->n_went_on % MANY_WENT_ON == 0)
-		steadiness->n_more_wanted /= 2;
-	if (!copy->follows_leads && is_cut)
-		note_short_copy(thread, verdict->end);
-	else if (copy->follows_leads && verdict->end == SF_END_ROOT && verdict->same_from > SF_PERF_MAX_STACK)
-		note_change(thread);
-	else if (copy->follows_leads && verdict->end == SF_END_ROOT)
-		steadiness->n_same += steadiness->is_deep;
-	atomic_store_explicit(&thread->needs.goes_on, is_steady(thread), memory_order_relaxed);
-}
-
-/*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
  * MAX_CARRIED times. CPU time goes to a sample on a CPU: one asleep says nothing of it. Where the walks are behind, some
  * copies were taken before the first walk found its copy too short. These copies do not count as tries, and are no measure
- * of the length that the next copy needs. A copy of which the engine says that there is no longer one is the last try, unless
- * the thread is held next.
+ * of the length that the next copy needs. A copy of which the engine says that there is no longer one is the last try.
  */
 static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const bool held_next = is_held_next(thread, &record->copy), outdated = record->copy.stack_size < want || held_next;
+	const bool outdated = record->copy.stack_size < want;
 	struct sf_carried *carried = &thread->carried[record->copy.state == SF_STATE_RUNNING];
 	struct sf_weight weight = record->weight;
 	struct sf_copied_still copied;
@@ -201,11 +145,7 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	bool cut, last, has_lead;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
-	if (is_steady(thread)) {
-		copied.still.flags |= SF_STILL_STEADY;
-		sf_memory_set_stack(relay->memory, record->copy.stack_start, record->copy.stack_start + SF_COPY_MAX);
-	}
-	last = (record->copy.longest && !held_next) || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
+	last = record->copy.longest || (!outdated && (carried->n >= MAX_CARRIED || want >= SF_COPY_MAX));
 	add_weight(&weight, &carried->weight);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);
@@ -222,7 +162,6 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	note_missing_registers(thread, &copied.still, verdict.end);
 	note_root(thread, &record->copy, &verdict);
 	score_copy(thread, &record->copy, &verdict);
-	note_outer_part(thread, &record->copy, &verdict);
 	return !verdict.failed;
 }
 

@@ -34,7 +34,6 @@ struct sf_copy_needs {
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
 	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
-	_Atomic bool goes_on;         /* shared: the kernel's copies are too short, and walks go on behind their ends: it is not held */
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
 };
@@ -139,15 +138,6 @@ struct sf_carried {
 	uint32_t n;
 };
 
-/* How long the outer part of a deep stack has been the same (sf_copy_needs.goes_on). The walking thread's. */
-struct sf_steadiness {
-	bool     is_deep;        /* the last of the kernel's copies that was too short ended amid the stack that the thread was on */
-	uint32_t n_same;         /* whole stacks in a row whose outer parts were the same ... */
-	uint32_t n_more_wanted;  /* ... of which STEADY and so many more come before walks go on */
-	uint32_t n_went_on;      /* walks that went on */
-	bool     was_held;       /* the thread has been held once: it can be held in place of a copy that is too short */
-};
-
 struct sf_thread {
 	uint32_t serial;         /* in this session, from 1 */
 	char     name[SF_TASK_NAME];
@@ -189,7 +179,6 @@ struct sf_thread {
 	struct sf_copy_needs needs;
 	struct sf_thread_stack stack;
 	bool     copy_was_full;  /* the last copy had no more room */
-	struct sf_steadiness steadiness;
 	struct sf_carried carried[2]; /* [1]: of samples on a CPU. The walking thread's */
 };
 
