@@ -249,13 +249,14 @@ def check_whole(stillframe, path):
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
     """Three times: loaded once, and called then. A later profile takes no more memory than the first. One thread waits for a call then; the
     program runs on, and ends as ever."""
-    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)}, nice=True)
+    # The program allocates for a collection of 2 MB each, so its heap is as large as it will be from the start.
+    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path), "DOTNET_GCgen0size": "0x200000"}, nice=True)
     try:
         said, resident, names = [], [], ["%d.sfr" % n for n in range(3)]
         for name in names:
             said.append(record_inside(stillframe, target.pid, tmp_path / name).err)
             resident.append(int(status_of(target.pid)["VmRSS"].split()[0]))
-        # KiB. The program takes memory at times, too, and a profile that takes more than the one before would do so each time.
+        # KiB. The runtime takes memory at times, too, and a profile that takes more than the one before would do so each time.
         assert min(after - before for before, after in zip(resident, resident[1:])) < 2000, resident
         assert ["loaded into the program by its runtime" in " ".join(text.split()) for text in said] == [True, False, False], said
         for name in names:
