@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wait between two batches, with a clock, a poll and a sleep that are made up (--wrap). */
+/* The wait between two batches. The clock, the poll, the sleep, and which thread is displaced, are made up (--wrap). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,8 @@ static unsigned n_polls, n_sleeps;
 static uint64_t jitter_ns;
 static struct perf_event_mmap_page page;
 static struct sf_perf perf;
+static struct sf_thread displaced;
+static unsigned n_displaced;
 
 uint64_t __wrap_sf_now_ns(void);
 void __wrap_sf_sleep_until(uint64_t time_ns);
@@ -23,6 +25,44 @@ void __wrap_sf_perf_wait(const int *owners, size_t n, uint64_t until_ns);
 void __wrap_sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
 void __wrap_sf_alarm_set(uint64_t time_ns);
 uint64_t __wrap_sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
+bool __wrap_sf_ptrace_aim(struct sf_capture *capture, sf_ptrace_need_fn *need, uint64_t until_ns);
+struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need);
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *thread, uint64_t time_ns);
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+
+bool __wrap_sf_ptrace_aim(struct sf_capture *capture, sf_ptrace_need_fn *need, uint64_t until_ns)
+{
+	assert_true(until_ns > now_ns);
+	return need(capture, &displaced) > SF_PTRACE_NEEDS_NONE;
+}
+
+struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need)
+{
+	return need(capture, &displaced) ? &displaced : NULL;
+}
+
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *thread, uint64_t time_ns)
+{
+	(void)capture, (void)time_ns;
+	assert_ptr_equal(thread, &displaced);
+	n_displaced++;
+	thread->account.cpu_ns = 0;
+}
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_run){ .cpu_ns = 100 * MS, .switches = 1 };
+	return true;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING };
+	return true;
+}
 
 uint64_t __wrap_sf_now_ns(void)
 {
@@ -72,8 +112,9 @@ static int begin(void **state)
 	(void)state;
 	now_ns = perf.last_wait.began_ns = 1000 * MS;
 	fills_ns = UINT64_MAX;
-	n_polls = n_sleeps = 0;
+	n_polls = n_sleeps = n_displaced = 0;
 	jitter_ns = 0;
+	displaced = (struct sf_thread){ 0 };
 	page = (struct perf_event_mmap_page){ .data_tail = 5 };
 	page.data_head = page.data_tail + SIZE / 2 - 1;
 	perf = (struct sf_perf){ .last_wait.began_ns = 1000 * MS };
@@ -170,6 +211,23 @@ static void test_a_thread_that_is_sought(void **state)
 	perf.events.period_ns = MS;
 	wait_after(50, UINT64_MAX);
 	assert_int_equal(n_polls, 1);
+	assert_int_equal(n_displaced, 0);
+}
+
+/* Its stack is deeper than the kernel's copies: it has a sample where it was displaced, and none before the next sample is due. */
+static void test_a_deep_thread(void **state)
+{
+	(void)state;
+	perf.deep.n_due = 1;
+	perf.base.watch.options = &perf.base.options;
+	perf.events.period_ns = 7 * MS;
+	sf_perf_budget_begin(&perf.budget);
+	displaced = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS, .batch.n_held = 1 };
+	assert_int_equal(wait_after(50, UINT64_MAX), 7 * MS);
+	assert_int_equal(n_polls, 1);
+	assert_int_equal(n_displaced, 1);
+	wait_after(0, UINT64_MAX);
+	assert_int_equal(n_displaced, 1);
 }
 
 int main(void)
@@ -181,6 +239,7 @@ int main(void)
 		cmocka_unit_test_setup(test_copies_that_are_too_short_are_soon_known, begin),
 		cmocka_unit_test_setup(test_no_program_is_in_step, begin),
 		cmocka_unit_test_setup(test_a_thread_that_is_sought, begin),
+		cmocka_unit_test_setup(test_a_deep_thread, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,13 +48,7 @@ void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, u
 	n_holds++;
 }
 
-struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need);
 void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns);
-
-struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need)
-{
-	return need(capture, &thread) ? &thread : NULL;
-}
 
 void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns)
 {
@@ -106,7 +100,8 @@ static void look_and_seek(void)
 static void catch_displaced(void)
 {
 	thread.use.is_much = true;
-	sf_perf_kernel_time_catch(&perf);
+	if (sf_perf_kernel_time_need(&perf, &thread))
+		sf_perf_kernel_time_catch(&perf, &thread, now_ns);
 }
 
 static void a_displaced_thread_has_a_sample(void **state)

@@ -136,7 +136,6 @@ static int tear_down(void **state)
 	}
 	sf_perf_newcomers_deinit(&perf.newcomers);
 	sf_vec_deinit(&perf.due);
-	sf_vec_deinit(&perf.to_hold);
 	sf_watch_close(&perf.base.watch);
 	return 0;
 }

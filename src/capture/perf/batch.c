@@ -16,7 +16,7 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (!thread || !thread->batch.n || sf_perf_is_to_be_held(perf, thread, record) ||
+	if (!thread || !thread->batch.n || sf_perf_deep_is(perf, thread, record) ||
 	    (!thread->batch.has_first && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
 		return;
 	thread->batch.has_first = false;
@@ -167,25 +167,6 @@ static void learn_sizes(struct sf_perf *perf)
 	}
 }
 
-/* A thread that sleeps by now is not held: its CPU time waits for a hold, or for its end. */
-static void hold_all(struct sf_perf *perf, uint64_t now_ns)
-{
-	struct sf_capture *capture = &perf->base;
-
-	for (size_t i = 0; i < perf->to_hold.n; i++) {
-		struct sf_thread *thread = perf->to_hold.items[i];
-
-		thread->batch.is_hold = false;
-		thread->batch.n_held = 0;
-		thread->looked_ns = sf_now_ns();
-		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
-		thread->kernel_time.holds = false;
-		if (!thread->hold.is_requested && sf_thread_measure_and_look(thread, now_ns) && sf_thread_awake(thread))
-			sf_ptrace_hold(capture, thread, now_ns);
-	}
-	perf->n_samples += perf->to_hold.n;
-}
-
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 {
 	const uint64_t n_before = perf->n_samples;
@@ -203,6 +184,6 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	sf_perf_sleeps_end(perf, now_ns);
 	learn_sizes(perf);
 	sf_perf_holes_fill(perf, now_ns);
-	hold_all(perf, now_ns);
+	sf_perf_deep_hold(perf, now_ns);
 	return perf->n_samples - n_before;
 }

@@ -61,6 +61,39 @@ static void look_at_rings(const struct sf_perf *perf, uint64_t until_ns)
 		sf_sleep_until(now_ns + LOOK_NS < until_ns ? now_ns + LOOK_NS : until_ns);
 }
 
+/* How many threads there are that may have to be displaced. */
+static unsigned n_to_displace(const struct sf_perf *perf)
+{
+	return perf->kernel_time.n_sought + perf->deep.n_due;
+}
+
+static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	const struct sf_perf *perf = (const struct sf_perf *)capture;
+	const uint64_t deep = sf_perf_deep_need(perf, thread);
+
+	return deep ? deep : sf_perf_kernel_time_need(perf, thread);
+}
+
+static void aim(struct sf_perf *perf, uint64_t until_ns)
+{
+	if (!n_to_displace(perf) || !sf_ptrace_aim(&perf->base, need, until_ns))
+		sf_cpu_move(-1);
+}
+
+static void catch_displaced(struct sf_perf *perf)
+{
+	const uint64_t now_ns = sf_now_ns();
+	struct sf_thread *thread = sf_ptrace_displaced(&perf->base, need);
+
+	if (!thread || !sf_perf_budget_has_room(&perf->budget, now_ns))
+		return;
+	if (sf_perf_deep_need(perf, thread))
+		sf_perf_deep_catch(perf, thread, now_ns);
+	else
+		sf_perf_kernel_time_catch(perf, thread, now_ns);
+}
+
 /* Since the last wait. A thread that is to be displaced is caught by a signal, which ends a poll. */
 static bool many_end(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -68,7 +101,7 @@ static bool many_end(struct sf_perf *perf, uint64_t now_ns)
 
 	perf->last_wait.n_ends = perf->n_ends;
 	perf->last_wait.began_ns = now_ns;
-	return n * LOOK_NS > ns && !perf->kernel_time.n_sought;
+	return n * LOOK_NS > ns && !n_to_displace(perf);
 }
 
 /* Whether the stacks of sleeping threads are hardly known yet. */
@@ -85,7 +118,7 @@ static uint64_t batch_ns(struct sf_perf *perf)
 
 	if (perf->base.options.prompt)
 		return DRAIN_NS;
-	if (perf->kernel_time.n_sought)
+	if (n_to_displace(perf))
 		return sf_outside_jitter(&perf->base, perf->events.period_ns);
 	if (is_beginning(perf))
 		return sf_outside_jitter(&perf->base, BATCH_NS_BEGIN);
@@ -100,12 +133,12 @@ void sf_perf_wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_
 		until_ns = end_ns;
 	sf_relay_rest(perf->base.relay, until_ns);
 	sf_alarm_set(0); /* of a hold */
-	sf_perf_kernel_time_aim(perf, until_ns);
+	aim(perf, until_ns);
 	if (many_end(perf, now_ns))
 		look_at_rings(perf, until_ns);
 	else
 		poll_rings(perf, until_ns);
-	sf_perf_kernel_time_catch(perf);
+	catch_displaced(perf);
 	if (sf_now_ns() < now_ns + DRAIN_NS)
 		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
 }

@@ -117,25 +117,14 @@ static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 	return true;
 }
 
-static uint64_t need(const struct sf_capture *capture, const struct sf_thread *thread)
+uint64_t sf_perf_kernel_time_need(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	const struct sf_perf *perf = (const struct sf_perf *)capture;
-
 	return is_sought(perf, thread) && thread->use.is_much ? 1 + thread->account.beyond_ns : 0;
 }
 
-void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns)
+void sf_perf_kernel_time_catch(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	if (!perf->kernel_time.n_sought || !sf_ptrace_aim(&perf->base, need, until_ns))
-		sf_cpu_move(-1);
-}
-
-void sf_perf_kernel_time_catch(struct sf_perf *perf)
-{
-	const uint64_t now_ns = sf_now_ns();
-	struct sf_thread *thread = sf_ptrace_displaced(&perf->base, need);
-
-	if (!thread || !look(perf, thread, now_ns) || !sf_perf_budget_has_room(&perf->budget, now_ns))
+	if (!look(perf, thread, now_ns))
 		return;
 	thread->kernel_time.holds = true;
 	sf_ptrace_sample_displaced(&perf->base, thread, now_ns);

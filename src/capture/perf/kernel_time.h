@@ -35,9 +35,11 @@ void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread);
 /* After a look at a thread: whether it is to be sought. */
 void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread);
 
-/* Before the sleep until the next batch, and after it: a sample of a thread that is displaced then (ptrace/displaced.h). */
-void sf_perf_kernel_time_aim(struct sf_perf *perf, uint64_t until_ns);
-void sf_perf_kernel_time_catch(struct sf_perf *perf);
+/* Of a thread that is sought, as a sf_ptrace_need_fn says it. */
+uint64_t sf_perf_kernel_time_need(const struct sf_perf *perf, const struct sf_thread *thread);
+
+/* The thread has been displaced. */
+void sf_perf_kernel_time_catch(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns);
 
 /* After a batch: looks at the threads that are sought, and holds those that do not wait to be displaced. */
 void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns);

@@ -55,7 +55,6 @@ void sf_perf_close(struct sf_capture *capture)
 	sf_vec_deinit(&perf->due);
 	sf_perf_newcomers_deinit(&perf->newcomers);
 	sf_bpf_source_close(capture->saved);
-	sf_vec_deinit(&perf->to_hold);
 	sf_outside_close(capture);
 	free(perf);
 }
@@ -230,7 +229,7 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 	struct sf_overhead_limit *limit = &perf->base.limit;
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
 	const uint64_t allowed_ns = sf_overhead_limit_allows(limit, clocks.now_ns - limit->before_ns);
-	const uint64_t due_ns = sf_overhead_limit_next(limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
+	const uint64_t due_ns = sf_overhead_limit_next(limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought + perf->deep.n_due, now_ns);
 	const uint64_t walking_ns = (clocks.all_ns - limit->start.all_ns) - (clocks.holding_ns - limit->start.holding_ns);
 
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0, allowed_ns,

@@ -10,6 +10,7 @@
 
 #include "capture/perf/budget.h"
 #include "capture/perf/counting.h"
+#include "capture/perf/deep.h"
 #include "capture/perf/events.h"
 #include "capture/perf/holes.h"
 #include "capture/perf/kernel_time.h"
@@ -31,8 +32,8 @@ struct sf_perf {
 	struct sf_perf_counting counting; /* of an event in place of the CPU clock */
 	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */
-	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
-	bool may_hold;                /* ... and may be held, but those of this process. With `all` none is: */
+	struct sf_perf_deep deep;
+	bool may_hold;                /* threads may be held, but those of this process. With `all` none is: */
 	int32_t own_pid;
 	struct sf_perf_kernel_time kernel_time;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
@@ -90,9 +91,6 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record);
 /* The same. Where it is new, and `meets`, it is met. NULL: it is not known. */
 struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
-
-/* Whether the thread is to be held in place of this sample. The answer may change when a walk ends. */
-bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 
 /*
  * The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of

@@ -66,24 +66,6 @@ struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_r
 }
 
 /*
- * The kernel's copies of the thread's stack are not enough. But one that has the thread's first frame is: where a stack is
- * deep at times, the thread is not held at the others.
- */
-bool sf_perf_is_to_be_held(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
-{
-	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
-	       !sf_perf_whole_size(thread, record);
-}
-
-/* The thread is held once, in place of all such samples in this batch, and the hold has their part of the CPU time. */
-static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
-{
-	if (!thread->batch.is_hold)
-		thread->batch.is_hold = sf_vec_push(&perf->to_hold, thread);
-	thread->batch.n_held += thread->batch.is_hold;
-}
-
-/*
  * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is
  * walked stands for those that are not (begin_account). With a filter only those of its processes count, and of an
  * event all samples count: so each thread is met.
@@ -151,8 +133,8 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		thread = meet(perf, record, now_ns);
 	if (!thread || !thread->watched)
 		return;
-	if (sf_perf_is_to_be_held(perf, thread, record)) {
-		want_hold(perf, thread);
+	if (sf_perf_deep_is(perf, thread, record)) {
+		sf_perf_deep_want(perf, thread);
 		return;
 	}
 	perf->budget.n_samples++;
@@ -256,7 +238,7 @@ static void meet_children(struct sf_perf *perf, uint64_t now_ns)
 
 static void count(struct sf_perf *perf, uint64_t now_ns)
 {
-	perf->due.n = perf->to_hold.n = perf->n_firsts = 0;
+	perf->due.n = perf->n_firsts = 0;
 	meet_children(perf, now_ns); /* first: a child may have run on another CPU already */
 	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);

@@ -82,8 +82,7 @@ struct sf_thread_batch {
 	uint32_t n;              /* samples to walk ... */
 	uint64_t period_ns;      /* ... and the sum of their periods */
 	bool     has_first;      /* the thread's first sample is among them, and is walked whatever that costs */
-	bool     is_hold;        /* the thread is held ... */
-	uint32_t n_held;         /* ... in place of so many more */
+	uint32_t n_held;         /* of this batch and those before: in place of so many the thread is to be held */
 	uint64_t passed_ns;      /* periods of samples that were passed over since the last one that was walked */
 	struct sf_weight passed; /* the same of samples of events */
 };

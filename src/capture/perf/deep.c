@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds threads of whose stacks the kernel's copies are not enough. */
+#include "capture/perf/deep.h"
+
+#include "capture/perf/perf.h"
+#include "os/clock.h"
+
+bool sf_perf_deep_is(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
+	       !sf_perf_whole_size(thread, record);
+}
+
+void sf_perf_deep_want(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (!perf->deep.is_prompt)
+		sf_cpu_prefer();
+	perf->deep.is_prompt = true;
+	perf->deep.n_due += !thread->batch.n_held++;
+}
+
+/* Not if that was never the case for long. */
+static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return thread->use.is_some && !perf->base.displacement.is_missing &&
+	       !sf_displacement_is_overdue(thread, perf->events.period_ns);
+}
+
+/* False: the thread is gone. */
+static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	thread->looked_ns = sf_now_ns();
+	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
+	if (!sf_thread_measure_and_look(thread, now_ns))
+		return false;
+	sf_thread_measure_use(thread);
+	thread->kernel_time.holds = false;
+	return true;
+}
+
+/* The hold has its time, or will have it when the thread stands. Where it had no evidence, the time waits for another one. */
+static void note_hold(struct sf_perf *perf, struct sf_thread *thread)
+{
+	perf->n_samples++;
+	if (thread->hold.is_requested || !thread->account.cpu_ns)
+		thread->batch.n_held = 0;
+}
+
+/* A thread that sleeps by now is not held: its CPU time waits for a hold, or for its end. */
+static void hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (thread->hold.is_requested || !look(perf, thread, now_ns) || !sf_thread_awake(thread) || waits_for_displacement(perf, thread))
+		return;
+	sf_ptrace_hold(&perf->base, thread, now_ns);
+	note_hold(perf, thread);
+}
+
+void sf_perf_deep_hold(struct sf_perf *perf, uint64_t now_ns)
+{
+	const struct sf_watch *watch = &perf->base.watch;
+	const bool some_are_due = perf->deep.n_due;
+
+	perf->deep.n_due = 0;
+	for (size_t i = 0; some_are_due && i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (thread->batch.n_held)
+			hold(perf, thread, now_ns);
+		perf->deep.n_due += thread->batch.n_held > 0;
+	}
+}
+
+uint64_t sf_perf_deep_need(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return thread->batch.n_held && !thread->hold.is_requested && waits_for_displacement(perf, thread) ? 1 + thread->account.cpu_ns : 0;
+}
+
+void sf_perf_deep_catch(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (!look(perf, thread, now_ns))
+		return;
+	sf_ptrace_sample_displaced(&perf->base, thread, now_ns);
+	note_hold(perf, thread);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When threads are held of whose stacks the kernel's copies are not enough. The kernel's counts and words are replaced
+ * (--wrap), and so are both ways of a hold, each of which takes the thread's CPU time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+
+#define MS UINT64_C(1000000)
+#define PERIOD (5 * MS)
+
+static struct sf_perf perf;
+static struct sf_thread thread;
+static struct sf_task_run run;
+static uint64_t now_ns;
+static unsigned n_holds, n_displaced;
+static bool sleeps, proves_nothing;
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns);
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns);
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = run;
+	return true;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	*ret = (struct sf_task_look){ .state = sleeps ? SF_STATE_BLOCKED : SF_STATE_RUNNING };
+	return true;
+}
+
+static void take_time(const struct sf_thread *held)
+{
+	assert_ptr_equal(held, &thread);
+	if (!proves_nothing)
+		thread.account.cpu_ns = 0;
+}
+
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns)
+{
+	(void)capture, (void)time_ns;
+	n_holds++;
+	take_time(held);
+}
+
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns)
+{
+	(void)capture, (void)time_ns;
+	n_displaced++;
+	take_time(displaced);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	perf = (struct sf_perf){ .events = { .period_ns = PERIOD }, .may_hold = true };
+	perf.base.watch.options = &perf.base.options;
+	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 }, .run.cpu_ns = 900 * MS };
+	run = thread.run;
+	now_ns = 0;
+	n_holds = n_displaced = 0;
+	sleeps = proves_nothing = false;
+	return sf_vec_push(&perf.base.watch.threads, &thread) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_vec_deinit(&perf.base.watch.threads);
+	return 0;
+}
+
+/* A batch has a sample of the thread, which has used so much CPU time. */
+static void batch(uint64_t ms)
+{
+	run.cpu_ns += ms * MS;
+	run.switches++;
+	now_ns += ms * MS;
+	sf_perf_deep_want(&perf, &thread);
+	sf_perf_deep_hold(&perf, now_ns);
+}
+
+static void displace(void)
+{
+	if (sf_perf_deep_need(&perf, &thread))
+		sf_perf_deep_catch(&perf, &thread, now_ns);
+}
+
+/* Where the holding thread comes upon it after a batch, depends on what the thread does. */
+static void a_thread_is_held_when_it_is_displaced(void **state)
+{
+	(void)state;
+	thread.use.is_some = true;
+	batch(7);
+	assert_int_equal(n_holds, 0);
+	assert_int_equal(perf.deep.n_due, 1);
+	assert_int_equal(sf_perf_deep_need(&perf, &thread), 1 + 7 * MS);
+	displace();
+	assert_int_equal(n_displaced, 1);
+	assert_int_equal(sf_perf_deep_need(&perf, &thread), 0);
+	sf_perf_deep_hold(&perf, now_ns);
+	assert_int_equal(perf.deep.n_due, 0);
+	assert_int_equal(n_holds, 0);
+}
+
+static void a_thread_that_is_not_displaced_is_held_late(void **state)
+{
+	(void)state;
+	thread.use.is_some = thread.use.is_much = true;
+	batch(199);
+	assert_int_equal(n_holds, 0);
+	thread.use.is_some = true; /* the measure of the use of CPUs is not for this test */
+	batch(1);
+	assert_int_equal(n_holds, 1);
+	assert_int_equal(perf.deep.n_due, 0);
+}
+
+/* That uses little, or whose displacement the kernel does not show. */
+static void a_running_thread_is_held(void **state)
+{
+	thread.use.is_some = perf.base.displacement.is_missing = *state != NULL;
+	batch(1);
+	displace();
+	assert_int_equal(n_holds, 1);
+	assert_int_equal(n_displaced, 0);
+}
+
+/* A hold would break off the system call. The thread is held later, also if it has no other sample until then. */
+static void a_sleeping_thread_is_not_held(void **state)
+{
+	(void)state;
+	sleeps = true;
+	batch(1);
+	assert_int_equal(n_holds, 0);
+	assert_int_equal(perf.deep.n_due, 1);
+	sleeps = false;
+	run.switches++;
+	sf_perf_deep_hold(&perf, now_ns);
+	assert_int_equal(n_holds, 1);
+}
+
+/* The hold was no evidence of where the thread spends CPU time: the time waits for another one. */
+static void a_hold_that_proves_nothing(void **state)
+{
+	(void)state;
+	proves_nothing = true;
+	batch(1);
+	assert_int_equal(n_holds, 1);
+	assert_int_equal(perf.deep.n_due, 1);
+	proves_nothing = false;
+	sf_perf_deep_hold(&perf, now_ns);
+	sf_perf_deep_hold(&perf, now_ns);
+	assert_int_equal(n_holds, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_thread_is_held_when_it_is_displaced),
+		TEST(a_thread_that_is_not_displaced_is_held_late),
+		TEST(a_running_thread_is_held),
+		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
+		TEST(a_sleeping_thread_is_not_held),
+		TEST(a_hold_that_proves_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
