@@ -134,6 +134,9 @@ struct sf_engine {
 	 */
 	bool (*has_event)(const char *event);
 
+	/* Whether such an event can come in this process, which runs. NULL in the place of the function: each can. */
+	bool (*event_is_in)(const char *event, int32_t pid, struct sf_error *err);
+
 	/* Fills ret with the summary's text beside the name: "sampler walk". NULL in the place of the function: no text. */
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 

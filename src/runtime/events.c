@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/process.h"
 #include "runtime/runtimes.h"
 
 #define MAX_EACH UINT64_C(1000000000000)
@@ -38,6 +39,22 @@ bool sf_runtime_has_event(const char *text)
 	struct sf_runtime_event_choice found;
 
 	return find(text, &found);
+}
+
+bool sf_runtime_event_is_in(const char *text, int32_t pid, struct sf_error *err)
+{
+	struct sf_runtime_event_choice found;
+	const struct sf_runtime_driver *driver;
+	char name[64];
+
+	if (!find(text, &found))
+		return sf_fail(err, SF_E_INPUT, "--event: no runtime has an event \"%.60s\"", text);
+	driver = sf_runtimes_driver(found.slot);
+	if (driver->is_in(pid))
+		return true;
+	sf_process_name(pid, name, sizeof(name));
+	sf_fail(err, SF_E_UNSUPPORTED, "pid %d (%s) has no event %s: it has not loaded %s", pid, name, found.event->name, driver->inside_text);
+	return sf_fail_hint(err, "The events of every process are those that the kernel counts, such as page-faults.");
 }
 
 static bool parse_each(const char *text, const char *unit, uint64_t *ret, struct sf_error *err)

@@ -280,6 +280,13 @@ def test_nobody_listens(stillframe, target):
     assert re.search(r"no +engine signal", stillframe("doctor", "-p", t.pid).ok().out)
 
 
+@pytest.mark.parametrize("engine", [[], ["-e", "signal"]], ids=["by itself", "signal"])
+def test_an_event_of_a_runtime_that_is_not_there(stillframe, target, tmp_path, engine):
+    t = target("deep", 3, "sleep")
+    done = stillframe("record", *engine, "--event", "gc", "-p", t.pid, "-o", tmp_path / "r.sfr").fails(1)
+    assert "pid %d (deep) has no event gc: it has not loaded the runtime of .NET" % t.pid in done.err and "listen" not in done.err, done
+
+
 def test_another_users_agent(stillframe, listening, everybodys):
     """Root's agent does not hear another user, whose stillframe says so."""
     target = listening("deep", 3, "spin")

@@ -81,9 +81,12 @@ static bool has_event(const struct sf_engine *engine, const struct sf_setting *s
 	return takes(engine, SF_SETTING_EVENT) && (engine->has_event ? engine->has_event(event) : !is_named_event(event));
 }
 
-static bool works_for(const struct sf_engine *engine, const char *runtime, int32_t pid, struct sf_error *err)
+static bool works_for(const struct sf_engine *engine, const struct sf_capture_options *options, int32_t pid, struct sf_error *err)
 {
-	return (!runtime || engine->has_runtime(pid, runtime, err)) && engine->check(pid, err);
+	const char *event = sf_setting_event(options->settings);
+
+	return (!options->runtime || engine->has_runtime(pid, options->runtime, err)) &&
+	       (!event || !engine->event_is_in || engine->event_is_in(event, pid, err)) && engine->check(pid, err);
 }
 
 static bool is_outside(const struct sf_engine *engine)
@@ -116,7 +119,7 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 	if (options->all)
 		return engine->check(SF_ALL_PROCESSES, err);
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
-		if (!works_for(engine, options->runtime, sf_capture_pid(options, i), err))
+		if (!works_for(engine, options, sf_capture_pid(options, i), err))
 			return i ? sf_fail_hint(err, "Or leave it out of -p.") : false; /* those before it may be watched */
 	}
 	return true;

@@ -369,6 +369,7 @@ const struct sf_engine sf_engine_signal = {
 	.warning = sf_signal_warning,
 	.examine = examine,
 	.check = check,
+	.event_is_in = sf_runtime_event_is_in,
 	.has_runtime = has_runtime,
 	.open = open_capture,
 	.child_needs = child_needs,
