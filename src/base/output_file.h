@@ -47,6 +47,12 @@ bool sf_draft_open(struct sf_draft *draft, const char *path, struct sf_error *er
 /* Closes the file and puts it at its place. Errors of the last bytes show only here. */
 bool sf_draft_finish(struct sf_draft *draft, struct sf_error *err);
 
+/*
+ * From now on a signal that ends the program (SIGINT, SIGTERM, SIGHUP) removes the temporary file of the draft that is
+ * open. Signals that are ignored stay so. For a program that has one draft at a time.
+ */
+void sf_draft_end_with_signals(void);
+
 /* Removes the temporary file after a failure. Does nothing after sf_draft_finish. */
 void sf_draft_abandon(struct sf_draft *draft);
 

@@ -197,6 +197,8 @@ FAULTS = [
     ("capture/ptrace/thread.c", "use->is_much = cpu_ns * MUCH > ns;", "use->is_much = true;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "cpu_ns < (thread->run.switches - use->switches) * SF_SHORT_TURN_NS", "true", "test_capture_thread"),
     ("capture/ptrace/thread.c", "- thread->use.in_calls / 8 +", "+", "test_capture_thread"),
+    ("base/output_file.c", "\tif (path)\n\t\tunlink(path);", "\t(void)path;", "test_output_file"),
+    ("base/output_file.c", "remove_and_end) == SIG_IGN)", "remove_and_end) == SIG_ERR)", "test_output_file"),
     ("capture/perf/deep.c", " || waits_for_displacement(perf, thread))\n\t\treturn;", ")\n\t\treturn;", "test_perf_deep"),
     ("capture/perf/deep.c", "!sf_thread_awake(thread) || ", "", "test_perf_deep"),
     ("capture/perf/deep.c", " || !thread->account.cpu_ns)", " || true)", "test_perf_deep"),
