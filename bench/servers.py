@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with many short bursts under load: the part of their CPU time whose innermost function of user mode is a call in which the scheduler
 has a part, by each engine and by `perf record`. Mostly that is one that waits (epoll_wait, a wait for a futex). A sampler that catches threads where
-they wake up puts too much there, one that never catches them there too little. Of puma it is setsockopt, which wakes the client.
+they wake up puts too much there, one that never catches them there too little. Of puma they are the calls that send to the client, and wake it.
 The measure is `perf record -a`, of the same seconds: a program is not the same while it is sampled, and the part drifts by some points within a minute.
 A second row has by how much the part itself changes while the engine records: by `perf record -a`, beside the mean of a run before and one after it.
 Servers that are not here are left out, and said.
@@ -15,6 +15,7 @@ from common import *
 
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "10"
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+WAKES = re.compile(r"_*(libc_)?(write|send|sendto|sendmsg|setsockopt)$")
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
 WAITS = re.compile(r"_*(GI_*)?(epoll_p?wait|p?poll(64)?|futex_(abs|wait)|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$)")
 OF_PROCESS = ("-p", "{pid}")
@@ -155,7 +156,7 @@ SERVERS = (
     ("nginx", nginx, WAITS, ("perf", "nginx", "ab")),
     ("redis", redis, WAITS, ("redis-server", "redis-benchmark")),
     ("tomcat", tomcat, WAITS, ("/usr/share/tomcat10/bin/catalina.sh", "ab")),
-    ("puma", puma, re.compile("_*setsockopt$"), ("puma", "ab")),
+    ("puma", puma, WAKES, ("puma", "ab")),
 )
 
 
