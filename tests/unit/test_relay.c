@@ -27,6 +27,7 @@ static uint64_t needed;              /* bytes of stack, by the walks */
 static unsigned n_whole, n_kept_cut; /* samples */
 static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 static uint64_t cpu_kept_ns;
+static unsigned n_walked, other_every; /* so many walks, the last one of each so many, end at another stack; 0: none */
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
 			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
@@ -40,6 +41,8 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 	n_kept_cut += cut && last;
 	ticks_kept += !cut || last ? weight->ticks : 0;
 	cpu_kept_ns += !cut || last ? weight->cpu_ns : 0;
+	if (other_every && !(++n_walked % other_every))
+		return (struct sf_verdict){ .end = SF_END_OTHER_STACK };
 	return (struct sf_verdict){ .end = cut ? SF_END_COPY : SF_END_ROOT, .stack_used = needed };
 }
 
@@ -71,7 +74,7 @@ static int open_relay(void **state)
 					.idle = idle };
 	(void)state;
 
-	n_whole = n_kept_cut = ticks_kept = 0;
+	n_whole = n_kept_cut = ticks_kept = n_walked = other_every = 0;
 	cpu_kept_ns = 0;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
@@ -207,6 +210,31 @@ static void what_is_carried_at_the_end_is_a_loss(void **state)
 	assert_int_equal(ticks_lost[SF_LOSS_GONE], 0);
 }
 
+static bool needs_longer_copies_after(unsigned n)
+{
+	needed = SHORT;
+	for (unsigned i = 0; i < n; i++) {
+		send_still();
+		let_walk(1);
+	}
+	return sf_thread_needs_longer_copies(thread);
+}
+
+/* As Go's threads, which call on another stack now and then: most samples are whole, and would be lost by holds. */
+static void a_thread_that_is_on_another_stack_at_times_is_not_held(void **state)
+{
+	(void)state;
+	other_every = 5;
+	assert_false(needs_longer_copies_after(100));
+}
+
+static void a_thread_that_is_on_another_stack_for_half_of_the_time_is_held(void **state)
+{
+	(void)state;
+	other_every = 2;
+	assert_true(needs_longer_copies_after(100));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +244,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
 						close_relay),
 		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_at_times_is_not_held, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_for_half_of_the_time_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};
 

@@ -11,7 +11,13 @@
 #define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
 #define IDLE_NS 100000000
 #define MAX_CARRIED 4
-#define TOO_SHORT_SCORE 16   /* of a copy that is not enough; one that is takes 1 off */
+/*
+ * Of a copy that is not enough; one that is takes 1 off. A thread that is held has none of its samples on the one stack that
+ * the kernel copies. So that is worth it only where a quarter of them are on another stack: Go's threads leave theirs for g0
+ * now and then. Samples of a stack that is deep at times are not affected (sf_perf_whole_size), and few deep ones suffice.
+ */
+#define TOO_DEEP_SCORE 16
+#define OTHER_STACK_SCORE 3
 
 static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, struct sf_carried *carried, enum sf_loss cause)
 {
@@ -107,22 +113,32 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 }
 
 /*
+ * What a copy counts that is not enough; 0: it is. Of a thread that was held, the kernel's copy would have been enough where
+ * it used one stack, and little of it.
+ */
+static uint32_t shortness(const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
+{
+	const bool by_kernel = !copy->follows_leads;
+
+	if (by_kernel ? verdict->end == SF_END_COPY && copy->longest : verdict->stack_used > SF_PERF_MAX_STACK)
+		return TOO_DEEP_SCORE;
+	return (by_kernel ? verdict->end == SF_END_OTHER_STACK : copy->n_others > 0) ? OTHER_STACK_SCORE : 0;
+}
+
+/*
  * Keeps the score of whether the kernel's copies are enough for the thread. A copy in a page fault of the stack itself
- * lacks a page: one in so many does not count. Of a thread that was held, the kernel's copy would have been enough
- * where it used one stack, and little of it.
+ * lacks a page: one in so many does not count.
  */
 static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
-	const bool by_kernel = !copy->follows_leads && !(copy->flags & SF_STILL_UNHELD);
-	const bool too_short = by_kernel ? verdict->end == SF_END_OTHER_STACK || (verdict->end == SF_END_COPY && copy->longest)
-					 : copy->n_others || verdict->stack_used > SF_PERF_MAX_STACK;
+	const uint32_t more = shortness(copy, verdict);
 	const uint32_t score = atomic_load_explicit(&thread->needs.n_too_short, memory_order_relaxed);
 
 	if (copy->flags & SF_STILL_UNHELD)
 		return;
-	if (too_short && score < 2 * SF_TOO_SHORT)
-		atomic_store_explicit(&thread->needs.n_too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
-	else if (!too_short && score)
+	if (more && score < 2 * SF_TOO_SHORT)
+		atomic_store_explicit(&thread->needs.n_too_short, score + more, memory_order_relaxed);
+	else if (!more && score)
 		atomic_store_explicit(&thread->needs.n_too_short, score - 1, memory_order_relaxed);
 }
 
