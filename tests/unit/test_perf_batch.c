@@ -55,6 +55,7 @@ void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t pa
 void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
+void __wrap_sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin);
 void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
 void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
@@ -124,6 +125,12 @@ void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid)
 {
 	(void)watch;
 	snprintf(told + strlen(told), sizeof(told) - strlen(told), "fork %d ", pid);
+}
+
+void __wrap_sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin)
+{
+	(void)watch;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "%d is of %d ", pid, origin);
 }
 
 void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns)
@@ -378,16 +385,21 @@ static void test_the_last_count(void **state)
 	assert_int_equal(sent[1].cpu_ns, 3 * MS);
 }
 
-static void exec(int32_t pid, int32_t tid, uint64_t time_ns)
+static void exec_on(unsigned cpu, int32_t pid, int32_t tid, uint64_t time_ns)
 {
 	struct made_record made;
 
 	made_begin(&made, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
 	made_ids(&made, pid, tid);
 	made_text(&made, "ls");
-	made_identity(&made, pid, tid, time_ns, 0);
+	made_identity(&made, pid, tid, time_ns, cpu);
 	made_end(&made);
-	append(0, &made);
+	append(cpu, &made);
+}
+
+static void exec(int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	exec_on(0, pid, tid, time_ns);
 }
 
 static void fork_of(unsigned cpu, int32_t pid, int32_t parent, uint64_t time_ns)
@@ -867,6 +879,36 @@ static void test_the_name_of_a_child(void **state)
 	assert_string_equal(sf_perf_newcomers_find(&perf.newcomers, NOBODY + 3)->name, "");
 }
 
+static void assert_origin(int32_t pid, int32_t origin)
+{
+	char expected[64];
+
+	snprintf(expected, sizeof(expected), "%d is of %d ", pid, origin);
+	assert_non_null(strstr(told, expected));
+}
+
+/*
+ * A program that was begun on another CPU has another place than the one before: its child has the code of the new one. One
+ * whose own exec is still to come has the code of the process that it is of.
+ */
+static void test_an_exec_in_another_ring(void **state)
+{
+	const struct sf_capture_options options = { .all = true };
+	(void)state;
+
+	perf.base.watch.options = &options;
+	fork_of(0, NOBODY + 2, NOBODY + 1, 7);
+	sample(0, NOBODY + 2, NOBODY + 2, 8);
+	sample(0, NOBODY + 3, NOBODY + 3, 9);
+	fork_of(1, NOBODY + 1, NOBODY, 1);
+	exec_on(1, NOBODY + 1, NOBODY + 1, 5);
+	fork_of(1, NOBODY + 3, NOBODY + 1, 6);
+	exec_on(1, NOBODY + 3, NOBODY + 3, 10);
+	sf_perf_batch(&perf, MS);
+	assert_origin(NOBODY + 2, NOBODY + 1);
+	assert_origin(NOBODY + 3, NOBODY + 1);
+}
+
 /*
  * The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one
  * batch 32.
@@ -1083,6 +1125,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_some_have_room_whatever_else_is_spent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_ids_any_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_name_of_a_child, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_exec_in_another_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_samples_are_walked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads_are_not_met_for_what_is_over_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_stack_that_was_left_is_the_second_one, set_up_signals, tear_down_signals),

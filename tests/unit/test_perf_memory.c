@@ -234,7 +234,7 @@ static void test_newcomers_that_never_end(void **state)
 
 	(void)state;
 	for (int32_t pid = 1; pid <= 1000000; pid++)
-		sf_perf_newcomers_fork(&newcomers, pid, 1, "process");
+		sf_perf_newcomers_fork(&newcomers, pid, 1, "process", 1);
 	assert_true(newcomers.known.n <= SF_PERF_MAX_NEWCOMERS);
 	assert_true(newcomers.n_dropped > 0);
 	assert_true(!COUNTS_MEMORY || mallinfo2().uordblks - before < (size_t)16 << 20);

@@ -2,6 +2,7 @@
 /* Processes that have no sample yet. */
 #include "capture/perf/newcomers.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define MAX_DEPTH 64 /* ancestors: ids that were given again may make a circle */
@@ -76,13 +77,14 @@ static void set_name(struct sf_perf_newcomer *newcomer, const char *name)
 	memccpy(newcomer->name, name, 0, sizeof(newcomer->name) - 1);
 }
 
-void sf_perf_newcomers_fork(struct sf_perf_newcomers *newcomers, int32_t pid, int32_t parent, const char *name)
+/* An id may be given again: what another process had under it counts no more. */
+void sf_perf_newcomers_fork(struct sf_perf_newcomers *newcomers, int32_t pid, int32_t parent, const char *name, uint64_t time_ns)
 {
 	struct sf_perf_newcomer *newcomer = add(newcomers, pid);
 
 	if (!newcomer)
 		return;
-	newcomer->parent = parent;
+	*newcomer = (struct sf_perf_newcomer){ .pid = pid, .parent = parent, .began_ns = time_ns };
 	set_name(newcomer, name);
 }
 
@@ -91,6 +93,10 @@ void sf_perf_newcomers_exec(struct sf_perf_newcomers *newcomers, int32_t pid, co
 	struct sf_perf_newcomer *newcomer = add(newcomers, pid);
 
 	if (!newcomer)
+		return;
+	if (!newcomer->first_exec_ns || time_ns < newcomer->first_exec_ns)
+		newcomer->first_exec_ns = time_ns;
+	if (time_ns < newcomer->exec_ns)
 		return;
 	newcomer->exec_ns = time_ns;
 	set_name(newcomer, name);
@@ -105,15 +111,23 @@ void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, st
 		forget(newcomers, newcomer);
 }
 
-int32_t sf_perf_newcomers_origin(const struct sf_perf_newcomers *newcomers, int32_t parent)
+static bool had_program(const struct sf_perf_newcomer *newcomer, uint64_t time_ns)
 {
-	const struct sf_perf_newcomer *newcomer = find(newcomers, parent);
+	return newcomer->first_exec_ns && newcomer->first_exec_ns <= time_ns;
+}
 
-	for (unsigned i = 0; i < MAX_DEPTH && newcomer && !newcomer->exec_ns && newcomer->parent; i++) {
-		parent = newcomer->parent;
-		newcomer = find(newcomers, parent);
+int32_t sf_perf_newcomers_origin(const struct sf_perf_newcomers *newcomers, const struct sf_perf_newcomer *of)
+{
+	const struct sf_perf_newcomer *parent = find(newcomers, of->parent);
+	uint64_t began_ns = of->began_ns;
+	int32_t origin = of->parent;
+
+	for (unsigned i = 0; i < MAX_DEPTH && parent && parent->parent && !had_program(parent, began_ns); i++) {
+		began_ns = parent->began_ns;
+		origin = parent->parent;
+		parent = find(newcomers, origin);
 	}
-	return parent;
+	return origin;
 }
 
 void sf_perf_newcomers_exit(struct sf_perf_newcomers *newcomers, int32_t pid, uint64_t time_ns)

@@ -248,7 +248,7 @@ static void note_all(struct sf_perf *perf)
 		sf_process_all(&ids);
 	for (size_t i = 0; i < ids.ids.n; i++) {
 		if (sf_task_name(ids.ids.items[i], ids.ids.items[i], name))
-			sf_perf_newcomers_fork(&perf->newcomers, ids.ids.items[i], 0, name);
+			sf_perf_newcomers_fork(&perf->newcomers, ids.ids.items[i], 0, name, 0);
 	}
 	sf_vec_deinit(&ids.ids);
 }

@@ -30,6 +30,17 @@ static void name_of(const struct sf_perf *perf, int32_t pid, char name[SF_TASK_N
 		sf_watch_process_name(&perf->base.watch, pid, name);
 }
 
+/* An ancestor that ran a program since its child's record was read has another name than it had then. */
+static void name_as_origin(const struct sf_perf *perf, int32_t origin, struct sf_perf_newcomer *newcomer)
+{
+	const struct sf_perf_newcomer *from = sf_perf_newcomers_find(&perf->newcomers, origin);
+
+	if (from && from->name[0])
+		memcpy(newcomer->name, from->name, sizeof(newcomer->name));
+	else if (!newcomer->name[0] || newcomer->exec_ns)
+		name_of(perf, origin, newcomer->name);
+}
+
 /*
  * All events are of the target's threads: what is not known is new. A thread whose id another one had is left to the next look
  * at all threads.
@@ -45,9 +56,9 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 		return NULL;
 	}
 	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
-	origin = newcomer.exec_ns ? 0 : sf_perf_newcomers_origin(&perf->newcomers, newcomer.parent);
-	if (origin && !newcomer.name[0])
-		name_of(perf, origin, newcomer.name);
+	origin = newcomer.exec_ns && newcomer.first_exec_ns <= record->time_ns ? 0 : sf_perf_newcomers_origin(&perf->newcomers, &newcomer);
+	if (origin)
+		name_as_origin(perf, origin, &newcomer);
 	sf_watch_add_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
 			      newcomer.name, now_ns);
 	if (origin)
@@ -147,15 +158,18 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 	}
 }
 
+static void note_newcomers_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	(void)now_ns;
+	if (record->is_exec && !sf_perf_find_thread(perf, record))
+		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
+}
+
 static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (!thread && sf_watch_is_sampled(&perf->base.watch)) {
-		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
-		return;
-	}
-	if (!thread && sf_perf_concerns(perf, record->pid))
+	if (!thread && !sf_watch_is_sampled(&perf->base.watch) && sf_perf_concerns(perf, record->pid))
 		thread = meet(perf, record, now_ns);
 	if (thread)
 		thread->exec_ns = record->time_ns;
@@ -175,7 +189,7 @@ static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
 	char name[SF_TASK_NAME] = "";
 
 	name_of(perf, record->parent_pid, name);
-	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name);
+	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name, record->time_ns);
 }
 
 static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
@@ -239,7 +253,9 @@ static void meet_children(struct sf_perf *perf, uint64_t now_ns)
 static void count(struct sf_perf *perf, uint64_t now_ns)
 {
 	perf->due.n = perf->n_firsts = 0;
-	meet_children(perf, now_ns); /* first: a child may have run on another CPU already */
+	meet_children(perf, now_ns); /* first: a child may have run on another CPU already ... */
+	if (sf_watch_is_sampled(&perf->base.watch)) /* ... and so may its parent's exec have been */
+		for_each(perf, 1u << PERF_RECORD_COMM, note_newcomers_exec, now_ns);
 	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
 }
