@@ -7,14 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/leftovers.h"
 
 static bool is_ours(const struct stat *status, const char *path, struct sf_error *err)
 {
@@ -130,32 +129,9 @@ static bool open_in_place(struct sf_draft *draft, struct sf_error *err)
 	return true;
 }
 
-/* The name of the temporary file of the draft that is open, for the handler. It may not exist yet, or any more. */
-static char *_Atomic temporary_of_open;
-
-static void remove_and_end(int signal_number)
-{
-	const char *path = atomic_load(&temporary_of_open);
-
-	if (path)
-		unlink(path);
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
-}
-
-void sf_draft_end_with_signals(void)
-{
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		if (signal(ends[i], remove_and_end) == SIG_IGN)
-			signal(ends[i], SIG_IGN);
-	}
-}
-
 static void free_temporary(struct sf_draft *draft)
 {
-	atomic_store(&temporary_of_open, NULL);
+	sf_leftover_forget(draft->temporary);
 	free(sf_steal(&draft->temporary));
 }
 
@@ -171,7 +147,7 @@ static bool open_beside(struct sf_draft *draft, struct sf_error *err)
 		draft->temporary = NULL;
 		return sf_fail_memory(err);
 	}
-	atomic_store(&temporary_of_open, draft->temporary);
+	sf_leftover_add(draft->temporary);
 	fd = mkostemp(draft->temporary, O_CLOEXEC);
 	if (fd >= 0)
 		return write_to(draft, fd, err);

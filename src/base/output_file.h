@@ -27,9 +27,9 @@ bool sf_output_file_check(const char *path, struct sf_error *err);
 
 /*
  * A draft: an output file that is written whole or not at all. The bytes go to a temporary file beside the given
- * path, with mode 0600 (the umask may take more away). The temporary file is renamed at the end. Which files may be
- * replaced is checked at the beginning, and again before the rename. A name that was free at the beginning is taken
- * only if it is still free.
+ * path, with mode 0600 (the umask may take more away). The temporary file is renamed at the end, and removed by a signal
+ * that ends the program (leftovers.h). Which files may be replaced is checked at the beginning, and again before the
+ * rename. A name that was free at the beginning is taken only if it is still free.
  *
  * A character device or a FIFO that belongs to root or to us is written in place. The paths /dev/stdout,
  * /dev/stderr and /dev/fd/N (also as /proc/self/fd/N) are our own descriptors, whatever they lead to.
@@ -46,12 +46,6 @@ bool sf_draft_open(struct sf_draft *draft, const char *path, struct sf_error *er
 
 /* Closes the file and puts it at its place. Errors of the last bytes show only here. */
 bool sf_draft_finish(struct sf_draft *draft, struct sf_error *err);
-
-/*
- * From now on a signal that ends the program (SIGINT, SIGTERM, SIGHUP) removes the temporary file of the draft that is
- * open. Signals that are ignored stay so. For a program that has one draft at a time.
- */
-void sf_draft_end_with_signals(void);
 
 /* Removes the temporary file after a failure. Does nothing after sf_draft_finish. */
 void sf_draft_abandon(struct sf_draft *draft);

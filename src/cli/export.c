@@ -190,7 +190,6 @@ static int run_export(int argc, char **argv)
 		return bad_usage("export: --format is missing: one of ", format_list + 2);
 	if (argc - rest != 1)
 		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed", "");
-	sf_draft_end_with_signals();
 	signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes (ulimit -f) is a failure as a full disk is */
 	if (!export_profile(&wanted, argv[rest], &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);

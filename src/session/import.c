@@ -9,13 +9,13 @@
  */
 #include "session/import.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/foreign_file.h"
+#include "base/leftovers.h"
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "capture/signal/stream_reader.h"
@@ -207,35 +207,6 @@ static char *make_folder(struct sf_error *err)
 	return NULL;
 }
 
-/* The paths to remove if a signal ends the program while there is a temporary recording; NULL: none. */
-static const char *volatile temporary_folder, *volatile temporary_file;
-
-/* The signals by which people end a command. */
-static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-#define N_ENDS (sizeof(ends) / sizeof(ends[0]))
-
-static void remove_temporary(int signal_number)
-{
-	if (temporary_file)
-		unlink(temporary_file);
-	if (temporary_folder)
-		rmdir(temporary_folder);
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
-}
-
-/* Only where the default would end the program. */
-static void catch_ends(bool catch)
-{
-	struct sigaction action;
-
-	for (size_t i = 0; i < N_ENDS; i++) {
-		if (sigaction(ends[i], NULL, &action) == 0 &&
-		    action.sa_handler == (catch ? SIG_DFL : remove_temporary))
-			signal(ends[i], catch ? remove_temporary : SIG_DFL);
-	}
-}
-
 bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
 	const struct sf_load_options options = { .split_kinds = split_kinds };
@@ -250,14 +221,13 @@ bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profil
 		rmdir(folder);
 		return sf_fail_memory(err);
 	}
-	temporary_file = path;
-	temporary_folder = folder;
-	catch_ends(true);
+	sf_leftover_add(folder);
+	sf_leftover_add(path);
 	done = import_open(fd, name, path, err) && sf_profile_load(path, &options, ret, err);
 	unlink(path);
 	rmdir(folder);
-	catch_ends(false);
-	temporary_folder = temporary_file = NULL;
+	sf_leftover_forget(path);
+	sf_leftover_forget(folder);
 	return done;
 }
 
