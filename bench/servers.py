@@ -15,9 +15,9 @@ from common import *
 
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "10"
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-WAKES = re.compile(r"_*(libc_)?(write|send|sendto|sendmsg|setsockopt)$")
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
 WAITS = re.compile(r"_*(GI_*)?(epoll_p?wait|p?poll(64)?|futex_(abs|wait)|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$)")
+WAKES = re.compile(r"_*(GI_+)?(libc_)?(write|send|sendto|sendmsg|setsockopt(_syscall)?)$")
 OF_PROCESS = ("-p", "{pid}")
 ENGINES = {"perf": ("perf", *OF_PROCESS), "perf --all": ("perf", "--all", "--filter", "name=^{name}$"),
            "ptrace": ("ptrace", "--max-cost", "50", *OF_PROCESS), "signal": ("signal", *OF_PROCESS)}
