@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "capture/perf/perf.h"
+#include "capture/ptrace/stack_copy.h"
 
 #define MS UINT64_C(1000000)
 #define PERIOD (5 * MS)
@@ -165,6 +166,44 @@ static void a_hold_that_proves_nothing(void **state)
 	assert_int_equal(n_holds, 2);
 }
 
+/* What a hold of 20 us weighs that finds the thread with so many bytes of stack below its first frame; 0: it gives no sample. */
+static uint64_t weigh_at(uint64_t depth, uint64_t *hold_ns)
+{
+	struct sf_stack_copy copy = { 0 };
+	struct sf_weight weight;
+
+	atomic_store(&thread.needs.root_sp, 2 * MS);
+	copy.regs.r[sf_arch_host()->sp] = 2 * MS - depth;
+	*hold_ns = 20;
+	return sf_ptrace_weigh_awake(&perf.base, &thread, false, true, hold_ns, &copy, &weight) ? weight.cpu_ns : 0;
+}
+
+/* Moments at which its stack is not deep have samples of their own. If a hold stood for them, too, they would weigh too much. */
+static void a_hold_beside_the_deep_part_gives_no_sample(void **state)
+{
+	uint64_t hold_ns;
+
+	(void)state;
+	perf.base.period_ns = PERIOD;
+	thread.use.is_much = true;
+	thread.account.cpu_ns = 7 * MS;
+	thread.batch.n_held = 1;
+	assert_int_equal(weigh_at(1000, &hold_ns), 0);
+	assert_int_equal(thread.account.cpu_ns, 7 * MS);
+	assert_int_equal(weigh_at(100000, &hold_ns), 7 * MS);
+	assert_int_equal(hold_ns, 40); /* of both */
+	thread.account.cpu_ns = 7 * MS;
+	atomic_store(&thread.needs.leads.at[0], 0x1000); /* it uses another stack, too: nobody knows where it stands */
+	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
+	atomic_store(&thread.needs.leads.at[0], 0);
+	thread.account.cpu_ns = 200 * MS; /* it was never found in the deep part for long */
+	assert_int_equal(weigh_at(1000, &hold_ns), 200 * MS);
+	assert_int_equal(hold_ns, 20);
+	thread.account.cpu_ns = 7 * MS;
+	thread.batch.n_held = 0;          /* as by an engine that samples by holds only */
+	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -176,6 +215,7 @@ int main(void)
 		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
 		TEST(a_sleeping_thread_is_not_held),
 		TEST(a_hold_that_proves_nothing),
+		TEST(a_hold_beside_the_deep_part_gives_no_sample),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,19 +7,17 @@
 #include "capture/perf/perf.h"
 
 #define COPY_MIN 2048u         /* bytes of a stack that are handed on at least, if there are so many */
-#define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
 
 uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const uint64_t root_sp = atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
 	struct sf_regs regs;
-	uint64_t sp;
+	uint64_t size;
 
-	if (!root_sp || !record->regs || record->is_32_bit || atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
+	if (!record->regs || record->is_32_bit)
 		return 0;
 	sf_perf_load_regs(record->regs, &regs);
-	sp = regs.r[sf_arch_host()->sp];
-	return sp <= root_sp && root_sp - sp + ROOT_SIZE <= record->stack_size ? (uint32_t)(root_sp - sp + ROOT_SIZE) : 0;
+	size = sf_thread_whole_size(thread, regs.r[sf_arch_host()->sp]);
+	return size <= record->stack_size ? (uint32_t)size : 0;
 }
 
 static uint32_t bytes_to_copy(struct sf_thread *thread, const struct sf_perf_record *record)

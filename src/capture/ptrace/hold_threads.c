@@ -6,6 +6,7 @@
 
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
+#include "os/perf_events.h"
 #include "os/syscalls.h"
 
 #define MAX_REQUESTED 64                /* holds under way at a time */
@@ -38,29 +39,36 @@ static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf
 }
 
 /*
- * Of a hold that looked for CPU time in the kernel. False: it gives no sample, and how long it took is added to the
- * next one.
+ * Whether the thread was held in place of samples of a deep stack (perf/deep.h), and has its stack in the kernel's copies
+ * where it stands. Such moments have samples of their own. One that is held late is held for all its time.
  */
-static bool take_kernel_time(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu,
-			     uint64_t *hold_ns, struct sf_weight *ret)
+static bool is_beside_deep(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_stack_copy *copy)
 {
-	struct sf_kernel_time *time = &thread->kernel_time;
+	const uint64_t size = sf_thread_whole_size(thread, copy->regs.r[sf_arch_host()->sp]);
 
-	*hold_ns += time->unsent_hold_ns;
-	time->unsent_hold_ns = *hold_ns;
-	if (!on_cpu || !sf_thread_take_kernel_time(thread, in_call, capture->period_ns, ret))
+	return thread->batch.n_held && size && size <= SF_PERF_MAX_STACK && !sf_displacement_is_overdue(thread, capture->period_ns);
+}
+
+/* False: the hold gives no sample. */
+static bool take_weight(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu,
+			const struct sf_stack_copy *copy, struct sf_weight *ret)
+{
+	if (thread->kernel_time.holds)
+		return on_cpu && sf_thread_take_kernel_time(thread, in_call, capture->period_ns, ret);
+	if (is_beside_deep(capture, thread, copy))
 		return false;
-	time->unsent_hold_ns = 0;
+	*ret = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
 	return true;
 }
 
 bool sf_ptrace_weigh_awake(const struct sf_capture *capture, struct sf_thread *thread, bool in_call, bool on_cpu, uint64_t *hold_ns,
 			   struct sf_stack_copy *copy, struct sf_weight *ret)
 {
-	if (!thread->kernel_time.holds)
-		*ret = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
-	else if (!take_kernel_time(capture, thread, in_call, on_cpu, hold_ns, ret))
+	*hold_ns += thread->hold.unsent_ns;
+	thread->hold.unsent_ns = *hold_ns;
+	if (!take_weight(capture, thread, in_call, on_cpu, copy, ret))
 		return false;
+	thread->hold.unsent_ns = 0;
 	copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 	thread->ran = thread->ran || on_cpu;
 	if (on_cpu)

@@ -13,6 +13,7 @@
 #define USE_NS 100000000     /* for which the use of CPUs is measured at a time */
 #define MUCH 8               /* one part of the time of so many */
 #define SOME 100             /* the same */
+#define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -152,6 +153,15 @@ void sf_thread_measure_use(struct sf_thread *thread)
 void sf_thread_note_place(struct sf_thread *thread, bool in_call)
 {
 	thread->use.in_calls = (uint8_t)(thread->use.in_calls - thread->use.in_calls / 8 + (in_call ? 31 : 0));
+}
+
+uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp)
+{
+	const uint64_t root_sp = atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
+
+	if (!root_sp || sp > root_sp || atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
+		return 0;
+	return root_sp - sp + ROOT_SIZE;
 }
 
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)

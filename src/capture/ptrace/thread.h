@@ -71,6 +71,7 @@ struct sf_thread_hold {
 	uint64_t tick_ns;        /* the tick that it is for */
 	uint64_t requested_ns;
 	bool     was_busy;       /* another tracer had the thread at the last tick */
+	uint64_t unsent_ns;      /* for which holds stopped the thread that gave no sample: it is added to the next one's */
 	enum sf_displaced_place displaced;
 	struct sf_task_look sleep; /* the sleep that was interrupted; not placed: none */
 	uint64_t switches;       /* run.switches before that, or at the next look in that sleep */
@@ -119,7 +120,6 @@ struct sf_kernel_time {
 	bool     holds;          /* the hold under way is for that */
 	uint8_t  n_idle;         /* looks in a row at which there was no reason for a hold */
 	uint64_t counted_ns;     /* its CPU time by the kernel's count, at its last hold */
-	uint64_t unsent_hold_ns; /* of holds that gave no sample: it is added to the next one's */
 	uint64_t owed_ns;        /* for which its samples in system calls are to stand, when there is time beyond its other samples */
 };
 
@@ -294,6 +294,12 @@ static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)
 {
 	return atomic_load_explicit(&thread->needs.n_too_short, memory_order_relaxed) >= SF_TOO_SHORT;
 }
+
+/*
+ * Bytes of its stack, from sp on, up to where its first frame was at the last walk that came to it. 0: that is not known, or the
+ * thread uses other stacks, too.
+ */
+uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp);
 
 static inline bool sf_thread_awake(const struct sf_thread *thread)
 {
