@@ -443,6 +443,17 @@ def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, targ
     recording.assert_accounts()
 
 
+def test_a_stack_that_is_deep_at_times_keeps_its_part(stillframe, target, tmp_path):
+    """For a quarter of the CPU time: it is held then. Its cut copies, and holds that find it elsewhere, gave that time to the other part."""
+    t = target("deep_at_times")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "3s", "-F", "499", "--clock", "cpu", "--max-cost", 50)
+    assert done.status == 0, done
+    deep, all_of_it = recording.rows("SELECT total(s.cpu_ns * (s.stack IN (SELECT f.stack FROM stack_frames f JOIN frame_names n ON n.frame = f.frame "
+                                     "WHERE n.name = 'descend'))), total(s.cpu_ns) FROM samples s")[0]
+    assert 0.17 < deep / all_of_it < 0.38, (deep / all_of_it, done)
+    recording.assert_accounts()
+
+
 def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
     """stillframe sets a timer before it waits for a thread that it holds. A timer that went on would fire 500 times a second, also when the
     process with that thread has ended."""

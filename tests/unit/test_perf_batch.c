@@ -645,7 +645,7 @@ static void test_copies_that_are_cut(void **state)
 	made_sample(&made, 10, 10, 7, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 256);
 	append(0, &made);
 	threads[0].needs.size = 4096;
-	atomic_store(&threads[0].needs.again, true);
+	atomic_store(&threads[0].needs.cut_at, 1024);
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(sent[0].stack_size, 248);
 	assert_int_equal(sent[0].stack_more, 1); /* as far as is known */
@@ -675,7 +675,7 @@ static void test_a_hole(void **state)
 {
 	(void)state;
 	is_deep = true;
-	atomic_store(&threads[0].needs.again, true);
+	atomic_store(&threads[0].needs.cut_at, 1024);
 	perf.events.stack_bytes = SF_PERF_MAX_STACK;
 	half_a_copy(10, 2000 * MS);
 	half_a_copy(10, 2010 * MS);

@@ -27,6 +27,7 @@ static uint64_t needed;              /* bytes of stack, by the walks */
 static unsigned n_whole, n_kept_cut; /* samples */
 static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 static uint64_t cpu_kept_ns;
+static bool is_held;                 /* stills are copies of a thread that is held, and not the kernel's */
 static unsigned n_walked, other_every; /* so many walks, the last one of each so many, end at another stack; 0: none */
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
@@ -76,6 +77,7 @@ static int open_relay(void **state)
 
 	n_whole = n_kept_cut = ticks_kept = n_walked = other_every = 0;
 	cpu_kept_ns = 0;
+	is_held = false;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
@@ -104,7 +106,7 @@ static void send_still_in(enum sf_state state)
 
 	assert_non_null(copy);
 	*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
-				    .stack_size = want, .stack_more = 1, .state = (uint8_t)state };
+				    .stack_size = want, .stack_more = 1, .state = (uint8_t)state, .follows_leads = is_held };
 	sf_relay_send(relay, thread, &weight, 1);
 }
 
@@ -210,13 +212,18 @@ static void what_is_carried_at_the_end_is_a_loss(void **state)
 	assert_int_equal(ticks_lost[SF_LOSS_GONE], 0);
 }
 
-static bool needs_longer_copies_after(unsigned n)
+static void needed_later(uint64_t bytes, unsigned n)
 {
-	needed = SHORT;
+	needed = bytes;
 	for (unsigned i = 0; i < n; i++) {
 		send_still();
 		let_walk(1);
 	}
+}
+
+static bool needs_longer_copies_after(unsigned n)
+{
+	needed_later(SHORT, n);
 	return sf_thread_needs_longer_copies(thread);
 }
 
@@ -235,6 +242,38 @@ static void a_thread_that_is_on_another_stack_for_half_of_the_time_is_held(void 
 	assert_true(needs_longer_copies_after(100));
 }
 
+/* The thread is held when its stack is deep, and all its other samples are small copies. */
+static void what_deep_moments_need_is_kept(void **state)
+{
+	(void)state;
+	is_held = true;
+	needed = 100000;
+	atomic_store(&thread->needs.size, 30000);
+	send_still();
+	let_walk(1);
+	assert_int_equal(atomic_load(&thread->needs.deep_size), 4 * 30000);
+	send_still();
+	let_walk(1);
+	is_held = false;
+	needed_later(SHORT, 60);
+	thread->batch.n_held = 0;
+	assert_in_range(sf_thread_copy_plan(thread).size, SHORT, 50000);
+	thread->batch.n_held = 1;
+	assert_in_range(sf_thread_copy_plan(thread).size, 100000, 200000);
+}
+
+/* Until the engine has seen it. */
+static void a_cut_copy_is_not_forgotten(void **state)
+{
+	(void)state;
+	needed = SHORT + 1;
+	send_still();
+	let_walk(1);
+	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
+	needed_later(SHORT, 5);
+	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +285,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_at_times_is_not_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_for_half_of_the_time_is_held, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(what_deep_moments_need_is_kept, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_cut_copy_is_not_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};
 

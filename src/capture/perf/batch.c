@@ -149,20 +149,22 @@ static void handle_all(struct sf_perf *perf, uint64_t now_ns)
 	}
 }
 
-/*
- * Copies that were cut at their full size ask for larger ones. What a walk has found out since the samples were counted may
- * have left one for the hold.
- */
+/* Whether a copy of its stack was cut that had all the room there is. */
+static bool was_cut_when_full(const struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (perf->counting.on)
+		return atomic_exchange_explicit(&thread->needs.only_cut, 0, memory_order_relaxed) && thread->copy_was_full;
+	return atomic_exchange_explicit(&thread->needs.cut_at, 0, memory_order_relaxed) >= perf->events.stack_bytes;
+}
+
+/* Larger copies are needed then. What a walk has found out since the samples were counted may have left one for the hold. */
 static void learn_sizes(struct sf_perf *perf)
 {
 	for (size_t i = 0; i < perf->due.n; i++) {
 		struct sf_thread *thread = perf->due.items[i];
 
-		const bool is_cut = perf->counting.on ? atomic_exchange_explicit(&thread->needs.only_cut, false, memory_order_relaxed)
-						      : atomic_load_explicit(&thread->needs.again, memory_order_relaxed);
-
 		thread->batch.n = 0;
-		if (thread->copy_was_full && is_cut)
+		if (was_cut_when_full(perf, thread))
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
 }

@@ -8,25 +8,32 @@
 
 #define COPY_MIN 2048u         /* bytes of a stack that are handed on at least, if there are so many */
 
-uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record)
+/* Of which the record may have a part. */
+static uint64_t whole_size(struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	struct sf_regs regs;
-	uint64_t size;
 
 	if (!record->regs || record->is_32_bit)
 		return 0;
 	sf_perf_load_regs(record->regs, &regs);
-	size = sf_thread_whole_size(thread, regs.r[sf_arch_host()->sp]);
+	return sf_thread_whole_size(thread, regs.r[sf_arch_host()->sp]);
+}
+
+uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	const uint64_t size = whole_size(thread, record);
+
 	return size <= record->stack_size ? (uint32_t)size : 0;
 }
 
+/* All of a stack that is known to be deeper: a copy that was cut sooner would give its time to the thread's next sample. */
 static uint32_t bytes_to_copy(struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const uint32_t learnt = 2 * atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const uint32_t whole = sf_perf_whole_size(thread, record), want = learnt > whole ? learnt : whole;
-	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
+	const uint64_t learnt = 2 * (uint64_t)atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint64_t whole = whole_size(thread, record), want = learnt > whole ? learnt : whole;
+	const uint64_t most = want > COPY_MIN ? want : COPY_MIN;
 
-	return record->stack_size < most ? record->stack_size : most;
+	return record->stack_size < most ? record->stack_size : (uint32_t)most;
 }
 
 /*

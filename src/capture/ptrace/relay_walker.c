@@ -114,15 +114,35 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 
 /*
  * What a copy counts that is not enough; 0: it is. Of a thread that was held, the kernel's copy would have been enough where
- * it used one stack, and little of it.
+ * it used one stack, and little of it. A deep stack that was held stands for many samples, and no lacking page can look like it.
  */
 static uint32_t shortness(const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
-	const bool by_kernel = !copy->follows_leads;
-
-	if (by_kernel ? verdict->end == SF_END_COPY && copy->longest : verdict->stack_used > SF_PERF_MAX_STACK)
+	if (copy->follows_leads)
+		return verdict->stack_used > SF_PERF_MAX_STACK ? SF_TOO_SHORT : copy->n_others ? OTHER_STACK_SCORE : 0;
+	if (verdict->end == SF_END_COPY && copy->longest)
 		return TOO_DEEP_SCORE;
-	return (by_kernel ? verdict->end == SF_END_OTHER_STACK : copy->n_others > 0) ? OTHER_STACK_SCORE : 0;
+	return verdict->end == SF_END_OTHER_STACK ? OTHER_STACK_SCORE : 0;
+}
+
+/* Samples of moments at which the stack is not deep follow, and make the next copies shorter. */
+static void note_deep(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
+{
+	const uint32_t deep = atomic_load_explicit(&thread->needs.deep_size, memory_order_relaxed);
+
+	if (!copy->follows_leads)
+		return;
+	if (verdict->end == SF_END_COPY)
+		atomic_store_explicit(&thread->needs.deep_size, sf_copy_more(deep, copy->stack_size), memory_order_relaxed);
+	else if (verdict->stack_used > SF_PERF_MAX_STACK)
+		atomic_store_explicit(&thread->needs.deep_size, sf_copy_next(deep, verdict->stack_used), memory_order_relaxed);
+}
+
+/* It stands until the engine has seen it: walks of other samples follow, and say nothing of the deep ones. */
+static void note_cut(struct sf_thread *thread, const struct sf_stack_copy *copy, enum sf_end end)
+{
+	if (end == SF_END_COPY && copy->stack_size > atomic_load_explicit(&thread->needs.cut_at, memory_order_relaxed))
+		atomic_store_explicit(&thread->needs.cut_at, copy->stack_size, memory_order_relaxed);
 }
 
 /*
@@ -175,6 +195,8 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	else
 		*carried = (struct sf_carried){ 0 };
 	atomic_store_explicit(&thread->needs.again, (cut && !last) || has_lead || up_to, memory_order_relaxed);
+	note_deep(thread, &record->copy, &verdict);
+	note_cut(thread, &record->copy, verdict.end);
 	note_missing_registers(thread, &copied.still, verdict.end);
 	note_root(thread, &record->copy, &verdict);
 	score_copy(thread, &record->copy, &verdict);

@@ -32,6 +32,8 @@ struct sf_copy_needs {
 	_Atomic uint32_t size;        /* shared: bytes of stack */
 	struct sf_stack_leads leads;  /* shared: to the thread's other stacks */
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
+	_Atomic uint32_t deep_size;   /* shared: bytes of stack for a hold in place of samples of a deep stack; 0: not known */
+	_Atomic uint32_t cut_at;      /* shared: bytes of the longest copy, of a thread that runs, that was too short to be walked; 0: none was */
 	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
@@ -279,10 +281,13 @@ struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uin
 /* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 
-/* The size and parts of the next copy of the thread's stacks. */
+/* The size and parts of the next copy of the thread's stacks. One that is deep at times is held for its deep moments. */
 static inline struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread)
 {
-	return sf_stack_leads_plan(&thread->needs.leads, atomic_load_explicit(&thread->needs.size, memory_order_relaxed));
+	const uint32_t size = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint32_t deep = thread->batch.n_held ? atomic_load_explicit(&thread->needs.deep_size, memory_order_relaxed) : 0;
+
+	return sf_stack_leads_plan(&thread->needs.leads, size > deep ? size : deep);
 }
 
 /*
