@@ -200,6 +200,8 @@ FAULTS = [
     ("base/leftovers.c", "if (path && unlink(path) != 0)", "if (path && false)", "test_output_file"),
     ("base/leftovers.c", "action.sa_handler == (catch ? SIG_DFL : remove_all)", "true", "test_output_file"),
     ("capture/perf/deep.c", " || waits_for_displacement(perf, thread))\n\t\treturn;", ")\n\t\treturn;", "test_perf_deep"),
+    ("capture/perf/deep.c", " && thread->n_same < IDLE_LOOKS", "", "test_perf_deep"),
+    ("capture/perf/deep.c", " || !perf->deep.n_due)", ")", "test_perf_deep"),
     ("capture/perf/deep.c", "!sf_thread_awake(thread) || ", "", "test_perf_deep"),
     ("capture/perf/deep.c", " || !thread->account.cpu_ns)", " || true)", "test_perf_deep"),
     ("capture/perf/deep.c", "thread->use.is_some && !perf->base", "!perf->base", "test_perf_deep"),

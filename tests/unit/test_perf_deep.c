@@ -152,6 +152,21 @@ static void a_sleeping_thread_is_not_held(void **state)
 	assert_int_equal(n_holds, 1);
 }
 
+/* Batches are short while a thread is due. One that sleeps on is due again at its next sample. */
+static void a_thread_that_sleeps_on_is_not_due(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	sleeps = true;
+	for (batch(1); perf.deep.n_due && n < 100; n++)
+		sf_perf_deep_hold(&perf, now_ns);
+	assert_in_range(n, 2, 99);
+	sleeps = false;
+	batch(1);
+	assert_int_equal(n_holds, 1);
+}
+
 /* The hold was no evidence of where the thread spends CPU time: the time waits for another one. */
 static void a_hold_that_proves_nothing(void **state)
 {
@@ -214,6 +229,7 @@ int main(void)
 		TEST(a_running_thread_is_held),
 		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
 		TEST(a_sleeping_thread_is_not_held),
+		TEST(a_thread_that_sleeps_on_is_not_due),
 		TEST(a_hold_that_proves_nothing),
 		TEST(a_hold_beside_the_deep_part_gives_no_sample),
 	};

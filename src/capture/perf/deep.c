@@ -5,6 +5,8 @@
 #include "capture/perf/perf.h"
 #include "os/clock.h"
 
+#define IDLE_LOOKS 40 /* in a row that found the thread asleep, after which it is due no more before its next sample */
+
 bool sf_perf_deep_is(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
@@ -16,7 +18,8 @@ void sf_perf_deep_want(struct sf_perf *perf, struct sf_thread *thread)
 	if (!perf->deep.is_prompt)
 		sf_cpu_prefer();
 	perf->deep.is_prompt = true;
-	perf->deep.n_due += !thread->batch.n_held++;
+	if (!thread->batch.n_held++ || !perf->deep.n_due)
+		perf->deep.n_due++;
 }
 
 /* Not if that was never the case for long. */
@@ -55,6 +58,12 @@ static void hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 	note_hold(perf, thread);
 }
 
+/* Each look costs, and so do the short batches for the sake of a thread that is due. */
+static bool is_due(const struct sf_thread *thread)
+{
+	return thread->batch.n_held && thread->n_same < IDLE_LOOKS;
+}
+
 void sf_perf_deep_hold(struct sf_perf *perf, uint64_t now_ns)
 {
 	const struct sf_watch *watch = &perf->base.watch;
@@ -66,7 +75,7 @@ void sf_perf_deep_hold(struct sf_perf *perf, uint64_t now_ns)
 
 		if (thread->batch.n_held)
 			hold(perf, thread, now_ns);
-		perf->deep.n_due += thread->batch.n_held > 0;
+		perf->deep.n_due += is_due(thread);
 	}
 }
 
