@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers with many short bursts under load: the part of their CPU time whose innermost function of user mode is a call in which the scheduler
 has a part, by each engine and by `perf record`. Mostly that is one that waits (epoll_wait, a wait for a futex). A sampler that catches threads where
-they wake up puts too much there, one that never catches them there too little. Of puma they are the calls that send to the client, and wake it.
+they wake up puts too much there, one that never catches them there too little. Of puma it is one that sends to the client, and wakes it.
 The measure is `perf record -a`, of the same seconds: a program is not the same while it is sampled, and the part drifts by some points within a minute.
 A second row has by how much the part itself changes while the engine records: by `perf record -a`, beside the mean of a run before and one after it.
 Servers that are not here are left out, and said.
@@ -23,7 +23,7 @@ ENGINES = {"perf": ("perf", *OF_PROCESS), "perf --all": ("perf", "--all", "--fil
            "ptrace": ("ptrace", "--max-cost", "50", *OF_PROCESS), "signal": ("signal", *OF_PROCESS)}
 TOOL = ("-p", "{pid}")
 MEASURE = ("-a",)
-BEFORE_AND_AFTER = 0.3      # seconds for which the measure goes on
+BEFORE_AND_AFTER = 0.3      # seconds by which the measure begins sooner, and ends later
 
 
 def listening():

@@ -50,7 +50,7 @@ bool sf_runtime_event_is_in(const char *text, int32_t pid, struct sf_error *err)
 	if (!find(text, &found))
 		return sf_fail(err, SF_E_INPUT, "--event: no runtime has an event \"%.60s\"", text);
 	driver = sf_runtimes_driver(found.slot);
-	if (driver->is_in(pid))
+	if (!driver->is_in || driver->is_in(pid))
 		return true;
 	sf_process_name(pid, name, sizeof(name));
 	sf_fail(err, SF_E_UNSUPPORTED, "pid %d (%s) has no event %s: it has not loaded %s", pid, name, found.event->name, driver->inside_text);

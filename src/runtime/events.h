@@ -26,7 +26,7 @@ struct sf_runtime_event_choice {
 /* Whether "NAME", "NAME/N" or "NAME=N" has the name of an event of some runtime. */
 bool sf_runtime_has_event(const char *text);
 
-/* Whether the process has the runtime of the event that a text with such a name is for. */
+/* Whether the process has the runtime whose event a text with such a name is for. True where that cannot be found out. */
 bool sf_runtime_event_is_in(const char *text, int32_t pid, struct sf_error *err);
 
 /* "NAME", "NAME/N" or "NAME=N". */

@@ -249,7 +249,7 @@ def check_whole(stillframe, path):
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
     """Three times: loaded once, and called then. A later profile takes no more memory than the first. One thread waits for a call then; the
     program runs on, and ends as ever."""
-    # The program allocates for a collection of 2 MB each, so its heap is as large as it will be from the start.
+    # The heap is collected after each 2 MB. So it does not grow any more when the program is ready.
     target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path), "DOTNET_GCgen0size": "0x200000"}, nice=True)
     try:
         said, resident, names = [], [], ["%d.sfr" % n for n in range(3)]

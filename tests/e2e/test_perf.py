@@ -444,7 +444,7 @@ def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, targ
 
 
 def test_a_stack_that_is_deep_at_times_keeps_its_part(stillframe, target, tmp_path):
-    """For a quarter of the CPU time: it is held then. Its cut copies, and holds that find it elsewhere, gave that time to the other part."""
+    """The thread is deep for a quarter of its CPU time. Copies that are cut, and holds at other moments, would give that time to the other part."""
     t = target("deep_at_times")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "3s", "-F", "499", "--clock", "cpu", "--max-cost", 50)
     assert done.status == 0, done

@@ -207,6 +207,8 @@ FAULTS = [
     ("capture/perf/deep.c", "thread->use.is_some && !perf->base", "!perf->base", "test_perf_deep"),
     ("capture/perf/deep.c", " &&\n\t       !sf_displacement_is_overdue(thread, perf->events.period_ns)", "", "test_perf_deep"),
     ("capture/ptrace/relay_walker.c", "\tnote_deep(thread, &record->copy, &verdict);\n", "", "test_relay"),
+    ("capture/ptrace/relay_walker.c", "if (!copy->follows_leads && end == SF_END_COPY", "if (end == SF_END_COPY", "test_relay"),
+    ("capture/perf/batch.c", " && perf->events.stack_bytes < SF_PERF_MAX_STACK)", ")", "test_perf_batch"),
     ("capture/ptrace/thread.h", "size > deep ? size : deep", "size", "test_relay"),
     ("capture/ptrace/relay_walker.c", "\tnote_cut(thread, &record->copy, verdict.end);\n", "", "test_relay"),
     ("capture/ptrace/hold_threads.c", "\tif (is_beside_deep(capture, thread, copy))\n\t\treturn false;\n", "", "test_perf_deep"),

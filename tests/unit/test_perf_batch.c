@@ -675,7 +675,7 @@ static void test_a_hole(void **state)
 {
 	(void)state;
 	is_deep = true;
-	atomic_store(&threads[0].needs.cut_at, 1024);
+	atomic_store(&threads[0].needs.cut_at, SF_PERF_MAX_STACK);
 	perf.events.stack_bytes = SF_PERF_MAX_STACK;
 	half_a_copy(10, 2000 * MS);
 	half_a_copy(10, 2010 * MS);

@@ -272,6 +272,9 @@ static void a_cut_copy_is_not_forgotten(void **state)
 	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
 	needed_later(SHORT, 5);
 	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
+	is_held = true;
+	needed_later(UINT64_MAX, 1);
+	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
 }
 
 int main(void)

@@ -157,14 +157,14 @@ static bool was_cut_when_full(const struct sf_perf *perf, struct sf_thread *thre
 	return atomic_exchange_explicit(&thread->needs.cut_at, 0, memory_order_relaxed) >= perf->events.stack_bytes;
 }
 
-/* Larger copies are needed then. What a walk has found out since the samples were counted may have left one for the hold. */
+/* Larger copies are needed then, if there are any. What a walk has found out since the samples were counted may have left one for the hold. */
 static void learn_sizes(struct sf_perf *perf)
 {
 	for (size_t i = 0; i < perf->due.n; i++) {
 		struct sf_thread *thread = perf->due.items[i];
 
 		thread->batch.n = 0;
-		if (was_cut_when_full(perf, thread))
+		if (was_cut_when_full(perf, thread) && perf->events.stack_bytes < SF_PERF_MAX_STACK)
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
 }

@@ -3,7 +3,6 @@
 #include "capture/perf/deep.h"
 
 #include "capture/perf/perf.h"
-#include "os/clock.h"
 
 #define IDLE_LOOKS 40 /* in a row that found the thread asleep, after which it is due no more before its next sample */
 
@@ -22,7 +21,7 @@ void sf_perf_deep_want(struct sf_perf *perf, struct sf_thread *thread)
 		perf->deep.n_due++;
 }
 
-/* Not if that was never the case for long. */
+/* Whether the thread is held when it is displaced. One that was not displaced for long is held where it is found. */
 static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return thread->use.is_some && !perf->base.displacement.is_missing &&
@@ -32,13 +31,8 @@ static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_t
 /* False: the thread is gone. */
 static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	thread->looked_ns = sf_now_ns();
-	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
-	if (!sf_thread_measure_and_look(thread, now_ns))
-		return false;
-	sf_thread_measure_use(thread);
 	thread->kernel_time.holds = false;
-	return true;
+	return sf_watch_look_to_hold(&perf->base.watch, thread, now_ns);
 }
 
 /* The hold has its time, or will have it when the thread stands. Where it had no evidence, the time waits for another one. */

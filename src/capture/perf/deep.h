@@ -21,7 +21,7 @@ struct sf_perf_record;
 struct sf_thread;
 
 struct sf_perf_deep {
-	unsigned n_due;       /* threads that are to be held; set by sf_perf_deep_want() and sf_perf_deep_hold() */
+	unsigned n_due;       /* threads that are to be held, and have not slept for long */
 	bool     is_prompt;   /* the holding thread gets its CPU at once */
 };
 

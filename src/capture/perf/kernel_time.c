@@ -4,7 +4,6 @@
 
 #include "capture/perf/perf.h"
 #include "frozen/signal/ticks.h"
-#include "os/clock.h"
 
 #define LATE_PART 64      /* of the periods of samples: so much more CPU time may be theirs, since a clock's interrupt comes late; ... */
 #define LATE_PART_LOST 20 /* ... and where no hold would find the rest */
@@ -85,15 +84,8 @@ void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread)
 /* False: there is no reason to hold it. */
 static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	struct sf_watch *watch = &perf->base.watch;
-
-	thread->looked_ns = sf_now_ns();
-	sf_watch_extend_sleep(watch, thread, now_ns);
-	if (!sf_thread_measure_and_look(thread, now_ns)) {
-		watch->next_scan_ns = watch->next_list_ns = 0;
+	if (!sf_watch_look_to_hold(&perf->base.watch, thread, now_ns))
 		return false;
-	}
-	sf_thread_measure_use(thread);
 	set_apart(perf, thread);
 	return has_time(perf, thread->account.beyond_ns);
 }

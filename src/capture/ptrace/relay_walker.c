@@ -114,7 +114,7 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 
 /*
  * What a copy counts that is not enough; 0: it is. Of a thread that was held, the kernel's copy would have been enough where
- * it used one stack, and little of it. A deep stack that was held stands for many samples, and no lacking page can look like it.
+ * it used one stack, and little of it. A hold that shows a deep stack stands for many samples, and its copy lacks no page.
  */
 static uint32_t shortness(const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
@@ -138,10 +138,10 @@ static void note_deep(struct sf_thread *thread, const struct sf_stack_copy *copy
 		atomic_store_explicit(&thread->needs.deep_size, sf_copy_next(deep, verdict->stack_used), memory_order_relaxed);
 }
 
-/* It stands until the engine has seen it: walks of other samples follow, and say nothing of the deep ones. */
+/* A copy of the kernel's. This stands until the engine has seen it: walks of other samples follow, and say nothing of the deep ones. */
 static void note_cut(struct sf_thread *thread, const struct sf_stack_copy *copy, enum sf_end end)
 {
-	if (end == SF_END_COPY && copy->stack_size > atomic_load_explicit(&thread->needs.cut_at, memory_order_relaxed))
+	if (!copy->follows_leads && end == SF_END_COPY && copy->stack_size > atomic_load_explicit(&thread->needs.cut_at, memory_order_relaxed))
 		atomic_store_explicit(&thread->needs.cut_at, copy->stack_size, memory_order_relaxed);
 }
 

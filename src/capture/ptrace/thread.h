@@ -33,7 +33,7 @@ struct sf_copy_needs {
 	struct sf_stack_leads leads;  /* shared: to the thread's other stacks */
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
 	_Atomic uint32_t deep_size;   /* shared: bytes of stack for a hold in place of samples of a deep stack; 0: not known */
-	_Atomic uint32_t cut_at;      /* shared: bytes of the longest copy, of a thread that runs, that was too short to be walked; 0: none was */
+	_Atomic uint32_t cut_at;      /* shared: bytes of the longest copy of the kernel's, but of sleeps and events, that was too short to be walked; 0: none was */
 	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */

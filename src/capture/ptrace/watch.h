@@ -127,6 +127,12 @@ uint64_t sf_watch_cpu_ns(const struct sf_watch *watch);
  */
 void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
 
+/*
+ * A look at a thread that may be held now, where accounts are kept by sf_thread_measure(). False: it is gone, and the next scan
+ * ends it.
+ */
+bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
+
 /* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "os/clock.h"
 
 #define LIST_NS 50000000            /* threads whose number is the same are listed all the same, if one has run */
 #define SCANS_PER_NAME 32
@@ -289,4 +290,16 @@ void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns)
 {
 	if (is_to_list(watch, now_ns))
 		list_all(watch, now_ns);
+}
+
+bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	thread->looked_ns = sf_now_ns();
+	sf_watch_extend_sleep(watch, thread, now_ns);
+	if (!sf_thread_measure_and_look(thread, now_ns)) {
+		watch->next_scan_ns = watch->next_list_ns = 0;
+		return false;
+	}
+	sf_thread_measure_use(thread);
+	return true;
 }
