@@ -28,6 +28,7 @@
 #include "agent/sampler/requests.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
+#include "form.h"
 #include "frozen/raw.h"
 #include "sampling.h"
 #include "stream/record.h"
@@ -83,6 +84,7 @@ struct person {
 	pthread_barrier_t *barrier;
 	const char *name;
 	bool     registers;
+	bool     watched;  /* else no sample speaks for what it burns */
 	uint64_t used_ns;
 	int32_t  tid;
 	int      n_eintr;
@@ -439,6 +441,9 @@ static void sleepers_are_not_asked(void **state)
 
 /* --- policies --- */
 
+#define BURN_NS UINT64_C(30000000)
+#define BURN_MORE_NS UINT64_C(15000000) /* which is not watched any more, of a thread that has registered */
+
 static void *burn_some(void *arg)
 {
 	struct person *person = arg;
@@ -452,14 +457,17 @@ static void *burn_some(void *arg)
 		sf_agent_thread_register(&err);
 	pthread_barrier_wait(person->barrier); /* all are watched */
 	pthread_barrier_wait(person->barrier);
-	burn_until_heard(100000000);
+	if (person->watched)
+		burn_until_heard(BURN_NS);
+	else
+		burn(BURN_NS);
 	pthread_barrier_wait(person->barrier); /* all have burnt */
 	if (person->registers)
 		sf_agent_thread_unregister();
 	person->used_ns = own_cpu_ns();
 	pthread_barrier_wait(person->barrier);
 	pthread_barrier_wait(person->barrier);
-	burn(50000000);
+	burn(BURN_MORE_NS);
 	pthread_barrier_wait(person->barrier);
 	pthread_barrier_wait(person->barrier); /* stopped, before it ends */
 	return NULL;
@@ -483,7 +491,8 @@ static void run_people(struct person people[3], const struct sf_agent_options *o
 	pthread_barrier_wait(&barrier);
 	wait_scans(3);
 	pthread_barrier_wait(&barrier);
-	burn_until_heard(30000000); /* the main thread, which one test watches */
+	if (options->only == SF_AGENT_MAIN)
+		burn_until_heard(BURN_NS);
 	pthread_barrier_wait(&barrier);
 	end();
 	pthread_barrier_wait(&barrier);
@@ -494,7 +503,8 @@ static void run_people(struct person people[3], const struct sf_agent_options *o
 static void registered_only(void **state)
 {
 	struct sf_agent_options options = sampling_options();
-	struct person people[3] = { { .registers = true }, { 0 }, { .registers = true } };
+	struct person people[3] = { { .registers = true, .watched = true }, { 0 },
+				    { .registers = true, .watched = true } };
 	(void)state;
 
 	options.only = SF_AGENT_REGISTERED;
@@ -507,7 +517,7 @@ static void registered_only(void **state)
 		assert_true(counted->n_samples > 0);
 		assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
 		/* Not what came after, but for the moment until it waits to be forgotten. */
-		assert_in_range(counted->end_cpu_ns, 100000000, people[i].used_ns + 5000000);
+		assert_in_range(counted->end_cpu_ns, BURN_NS, people[i].used_ns + 5000000);
 	}
 	assert_null(sampling_by_tid(&sampling, people[1].tid));
 	assert_null(sampling_by_tid(&sampling, gettid()));
@@ -530,8 +540,8 @@ static void main_only(void **state)
 static void those_whose_name_matches(void **state)
 {
 	struct sf_agent_options options = sampling_options();
-	struct person people[3] = { { .name = "worker-1" }, { .name = "helper" },
-				    { .name = "worker-2" } };
+	struct person people[3] = { { .name = "worker-1", .watched = true }, { .name = "helper" },
+				    { .name = "worker-2", .watched = true } };
 	const uint32_t n_with_serial = sf_handler.link.n_with_serial;
 	(void)state;
 
@@ -547,7 +557,7 @@ static void those_whose_name_matches(void **state)
 
 		assert_true(counted->n_samples > 0);
 		assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
-		assert_true(counted->end_cpu_ns >= 150000000);
+		assert_true(counted->end_cpu_ns >= BURN_NS + BURN_MORE_NS);
 	}
 }
 
@@ -560,7 +570,7 @@ static void *name_and_label(void *arg)
 	assert_true(sf_agent_thread_rename("a name of more than sixteen bytes", &err));
 	assert_true(sf_agent_thread_label("trace", "4bf92f35", &err));
 	pthread_barrier_wait(person->barrier);
-	burn_until_heard(100000000);
+	burn_until_heard(BURN_NS);
 	pthread_barrier_wait(person->barrier);
 	return NULL;
 }
@@ -720,7 +730,7 @@ static void they_leave_while_asked(void **state)
 	options.rate_mhz = 5000000;
 	options.per_tick = 0;
 	begin(&options, &sf_agent_clock_tick);
-	until_ns = sf_raw_now_ns() + 1500000000;
+	until_ns = sf_raw_now_ns() + (is_long_form() ? 1500000000 : 400000000);
 	while (sf_raw_now_ns() < until_ns) {
 		for (int i = 0; i < 8; i++)
 			start_short_life(&threads[i], 3000000 + (uintptr_t)i * 500000);
@@ -781,14 +791,18 @@ static void *take_a_seat(void *arg)
 	return sf_agent_own_entry(NULL);
 }
 
-/* With no sampler to take note of their ends: more of them than there are entries. */
+/*
+ * With no sampler to take note of their ends: more of them than are left between two sweeps, and in the long form than there are
+ * entries.
+ */
 static void seats_of_unwatched_threads_are_swept(void **state)
 {
+	const int n = is_long_form() ? SF_THREAD_TABLE_SIZE + 100 : 4000;
 	void *entry = NULL;
 	pthread_t thread;
 	(void)state;
 
-	for (int i = 0; i < SF_THREAD_TABLE_SIZE + 100; i++) {
+	for (int i = 0; i < n; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, take_a_seat, NULL), 0);
 		pthread_join(thread, &entry);
 		assert_non_null(entry);
@@ -822,7 +836,7 @@ static void a_thread_finds_no_place_and_sweeps(void **state)
 	}
 }
 
-#define MANY 5000
+#define MANY 5000 /* in the long form */
 
 static void *wait_for_pipe(void *arg)
 {
@@ -833,13 +847,14 @@ static void *wait_for_pipe(void *arg)
 	return NULL;
 }
 
-static void five_thousand_threads(void **state)
+static void thousands_of_threads(void **state)
 {
 	/* At least, of each thread: it, where it sleeps, and how often it was seen there again; walks have frames besides. */
 	const size_t told = sizeof(struct sf_stream_thread) + sizeof(struct sf_stream_sample) +
 			    10 * sizeof(struct sf_stream_again);
 	struct sf_agent_options options = sampling_options();
 	static pthread_t threads[MANY];
+	const int many = is_long_form() ? MANY : 2000;
 	int n = 0, pipes[2];
 	uint64_t began_cpu_ns, used_ns;
 	pthread_attr_t attr;
@@ -849,7 +864,7 @@ static void five_thousand_threads(void **state)
 	assert_int_equal(pipe(pipes), 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 65536);
-	while (n < MANY && pthread_create(&threads[n], &attr, wait_for_pipe, &pipes[0]) == 0)
+	while (n < many && pthread_create(&threads[n], &attr, wait_for_pipe, &pipes[0]) == 0)
 		n++;
 	began_cpu_ns = sf_raw_now_ns();
 	begin(&options, &sf_agent_clock_timer);
@@ -1045,6 +1060,9 @@ static void who_leaves_is_not_asked(void **state)
 
 /* --- pauses --- */
 
+#define PART_NS UINT64_C(40000000) /* before the pause, and after it */
+#define PAUSE_NS UINT64_C(80000000)
+
 static void what_runs_in_a_pause_is_nobodys(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -1053,19 +1071,19 @@ static void what_runs_in_a_pause_is_nobodys(void **state)
 	(void)state;
 
 	begin(&options, &sf_agent_clock_timer);
-	burn(100000000);
+	burn(PART_NS);
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_store(&sampling.agent.paused, true);
 	wait_scans(2);
-	burn(300000000);
+	burn(PAUSE_NS);
 	atomic_store(&sampling.agent.paused, false);
 	wait_scans(2);
 	atomic_store(&sf_handler.link.mode, SF_MODE_SAMPLER);
-	burn(100000000);
+	burn(PART_NS);
 	end();
-	used_ns = own_cpu_ns() - began_ns - 300000000;
+	used_ns = own_cpu_ns() - began_ns - PAUSE_NS;
 	/* All of both burns, also what ran after the last sample before the pause. */
-	assert_in_range(sum->end_cpu_ns, 200000000, used_ns);
+	assert_in_range(sum->end_cpu_ns, 2 * PART_NS, used_ns);
 	assert_int_equal(sum->cpu_ns + all_lost(sum) - sum->lost_ns[SF_LOSS_UNSEEN],
 			 sum->end_cpu_ns);
 	assert_true(sum->lost_ns[SF_LOSS_UNSEEN] <= 5000000);
@@ -1093,7 +1111,7 @@ int main(void)
 		cmocka_unit_test_teardown(seats_are_given_back, clean),
 		cmocka_unit_test_teardown(seats_of_unwatched_threads_are_swept, clean),
 		cmocka_unit_test_teardown(a_thread_finds_no_place_and_sweeps, clean),
-		cmocka_unit_test_teardown(five_thousand_threads, clean),
+		cmocka_unit_test_teardown(thousands_of_threads, clean),
 		cmocka_unit_test_teardown(what_runs_in_a_pause_is_nobodys, clean),
 		cmocka_unit_test(nothing_is_pending_at_exec),
 		cmocka_unit_test(the_first_thread_leaves_too),
