@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "form.h"
 #include "frozen/output/outbox.h"
 
 #define RING 4096
@@ -163,9 +164,11 @@ static void test_what_cannot_be_a_record(void **state)
 /* A reader does not rely on the size in the header. */
 static void test_random_memory(void **state)
 {
+	const unsigned n = is_long_form() ? 5000 : 1200;
 	(void)state;
+
 	srand(5);
-	for (unsigned round = 0; round < 5000; round++) {
+	for (unsigned round = 0; round < n; round++) {
 		for (unsigned i = 0; i < RING; i++)
 			box->bytes[i] = rand() % 4 ? 0 : (uint8_t)rand();
 		box->size = (uint64_t)rand() << 20;
@@ -179,8 +182,10 @@ static void test_random_memory(void **state)
 /* --- threads --- */
 
 #define N_WRITERS 4
-#define ROUNDS 50000
+#define ROUNDS 15000
+#define LONG_ROUNDS 50000
 
+static uint32_t n_rounds;
 static _Atomic uint64_t n_put, n_refused;
 static _Atomic uint32_t n_writing;
 
@@ -189,7 +194,7 @@ static void *write_often(void *arg)
 	const uint16_t number = (uint16_t)(uintptr_t)arg;
 	uint8_t bytes[256];
 
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < n_rounds; i++) {
 		const struct sf_outbox_piece pieces[] = { { &i, sizeof(i) }, { bytes, i % 253 } };
 
 		memset(bytes, (int)(i + number), sizeof(bytes));
@@ -225,6 +230,7 @@ static void test_many_writers(void **state)
 	uint64_t n_got = 0;
 
 	(void)state;
+	n_rounds = is_long_form() ? LONG_ROUNDS : ROUNDS;
 	n_writing = N_WRITERS;
 	for (uintptr_t i = 0; i < N_WRITERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, write_often, (void *)(i + 1)), 0);
@@ -239,7 +245,7 @@ static void test_many_writers(void **state)
 	assert_int_equal(get(), 0);
 	assert_int_equal(n_got, n_put);
 	assert_int_equal(box->lost, n_refused);
-	assert_int_equal(n_put + n_refused, N_WRITERS * ROUNDS);
+	assert_int_equal(n_put + n_refused, N_WRITERS * n_rounds);
 }
 
 int main(void)

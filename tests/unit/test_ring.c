@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "form.h"
 #include "frozen/output/outbox.h"
 
 #define SIZE 4096
@@ -146,7 +147,10 @@ static void abandoning_leaves_no_trace(void **state)
 	}
 }
 
-#define N_RECORDS 200000
+#define N_RECORDS 40000
+#define LONG_N_RECORDS 200000
+
+static uint32_t n_records;
 
 static size_t size_of(uint32_t number)
 {
@@ -159,7 +163,7 @@ static void *write_all(void *arg)
 	(void)arg;
 
 	/* Both sides give way when they cannot go on: there may be one CPU for the two of them. */
-	while (number < N_RECORDS) {
+	while (number < n_records) {
 		if (write_record(number, size_of(number), 400))
 			number++;
 		else
@@ -189,9 +193,10 @@ static void two_threads_agree_on_every_byte(void **state)
 	pthread_t writer;
 	(void)state;
 
+	n_records = is_long_form() ? LONG_N_RECORDS : N_RECORDS;
 	make_ring();
 	assert_int_equal(pthread_create(&writer, NULL, write_all, NULL), 0);
-	for (uint32_t number = 0; number < N_RECORDS; number++) {
+	for (uint32_t number = 0; number < n_records; number++) {
 		while (!(header = sf_outbox_peek(ring)))
 			sched_yield();
 		assert_true(is_record(header, number));

@@ -203,7 +203,7 @@ static void test_a_walk_is_waited_for(void **state)
 
 #define N_SLOTS 4
 #define LONG_ROUNDS 25000
-#define ROUNDS 8000
+#define ROUNDS 2500
 
 static struct sf_slot slots[N_SLOTS];
 static uint32_t least_rounds; /* of each thread, and more until some were walked and some gave up */
@@ -378,6 +378,7 @@ static bool ask(uint32_t round)
 
 static void test_late_and_cancelled_answers(void **state)
 {
+	const uint32_t n = is_long_form() ? 60000 : 15000;
 	pthread_t threads[3];
 	uint32_t n_asked = 0;
 
@@ -386,7 +387,7 @@ static void test_late_and_cancelled_answers(void **state)
 	n_standing = 1;
 	for (uintptr_t i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, answer_often, (void *)(i + 1)), 0);
-	for (uint32_t i = 0; i < 60000 || n_entered <= 100 || n_late <= 100; i++)
+	for (uint32_t i = 0; i < n || n_entered <= 100 || n_late <= 100; i++)
 		n_asked += ask(i);
 	n_standing = 0;
 	for (unsigned i = 0; i < 3; i++)

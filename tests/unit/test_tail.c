@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "form.h"
 #include "frozen/random.h"
 #include "recorded.h"
 
@@ -19,7 +20,8 @@ enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 #define SIZE 0x1000
 #define SP (STACK + 0x100)
 #define N_FRAMES 40
-#define ROUNDS 20000
+#define ROUNDS 5000 /* of random walks: 250 stacks */
+#define LONG_ROUNDS 20000
 
 /* Where functions of each kind are in APP. */
 enum kind {
@@ -415,11 +417,12 @@ static void build_at_random(uint64_t *random)
 /* A word of the stack is another one at each second walk, and a register now and then. */
 static void random_stacks(void **state)
 {
+	const unsigned n = is_long_form() ? LONG_ROUNDS : ROUNDS;
 	uint64_t random = 7, addr, kept;
 	uint32_t n_all = 0, n_walked = 0;
 	(void)state;
 
-	for (unsigned i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (i % 20 == 0)
 			build_at_random(&random);
 		n_walked += walk();

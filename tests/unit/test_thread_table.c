@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "form.h"
 #include "frozen/raw.h"
 #include "frozen/signal/thread_table.h"
 
@@ -119,8 +120,10 @@ static void test_strikes_out_other_bids(void **state)
 /* Twelve times as many threads as the table has places: that they come and go leaves no trace that fills it. */
 static void test_churn(void **state)
 {
+	const int32_t n = (is_long_form() ? 12 : 3) * SF_THREAD_TABLE_SIZE;
 	(void)state;
-	for (int32_t tid = 1; tid < 12 * SF_THREAD_TABLE_SIZE; tid++) {
+
+	for (int32_t tid = 1; tid < n; tid++) {
 		struct sf_thread_entry *entry = claim(tid, true);
 
 		assert_non_null(entry);
@@ -145,7 +148,8 @@ static void test_takes_cpu_time_once(void **state)
 }
 
 #define N_THREADS 2 /* no more than there are processors */
-#define ROUNDS 60000
+#define ROUNDS 15000
+#define LONG_ROUNDS 60000
 #define FEWEST 5000       /* ... that are made in any case; where others want the processors, each takes milliseconds */
 #define ENOUGH_NS UINT64_C(20000000000)
 
@@ -165,6 +169,7 @@ static void meet(void)
 
 static struct sf_thread_entry *claimed[N_THREADS];
 static bool was_new[N_THREADS], enough;
+static int32_t n_rounds;
 static uint64_t began_ns;
 static _Atomic uint32_t n_wrong;
 
@@ -187,7 +192,7 @@ static void *claim_together(void *arg)
 {
 	const uintptr_t number = (uintptr_t)arg;
 
-	for (int32_t round = 0; round < ROUNDS && !enough; round++) {
+	for (int32_t round = 0; round < n_rounds && !enough; round++) {
 		const int32_t tid = 100 + round % 8, other = tid + (int32_t)(number + 1) * SF_THREAD_TABLE_SIZE;
 		bool is_new;
 		struct sf_thread_entry *neighbour = sf_thread_table_claim(entries, other, &is_new);
@@ -214,6 +219,7 @@ static void test_all_claim_the_same(void **state)
 
 	(void)state;
 	n_arrived = 0;
+	n_rounds = is_long_form() ? LONG_ROUNDS : ROUNDS;
 	began_ns = sf_raw_now_ns();
 	for (uintptr_t i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, claim_together, (void *)i), 0);
@@ -226,10 +232,11 @@ static _Atomic uint64_t cpu_clock, taken;
 
 static void *take_often(void *arg)
 {
+	const unsigned n = is_long_form() ? 300000 : 75000;
 	uint32_t ticks;
 
 	meet();
-	for (unsigned i = 0; i < 300000; i++)
+	for (unsigned i = 0; i < n; i++)
 		taken += sf_thread_entry_take_cpu(arg, atomic_fetch_add(&cpu_clock, 7) + 7, &ticks);
 	return NULL;
 }
