@@ -32,10 +32,10 @@
 #define PAIRS 4
 #define WORDS 256         /* in each frame */
 #define FRAMES 8
-#define RUN_NS UINT64_C(400000000)
+#define RUN_NS UINT64_C(120000000)
 #define PATIENCE_NS UINT64_C(20000000000) /* longer, until there is a still: other work may have the CPUs */
 #define LONG_RUN_NS UINT64_C(10000000000) /* with STILLFRAME_LONG=1 */
-#define LOOKS 4000                        /* at single threads ... */
+#define LOOKS 1200                        /* at single threads ... */
 #define LONG_LOOKS 300000                 /* ... with STILLFRAME_LONG=1; STILLFRAME_LOOKS=N says how many */
 #define COPY_BYTES (32u << 10)            /* of the stack: more than the frames have */
 

@@ -14,14 +14,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "form.h"
 #include "frozen/unwind/table.h"
 #include "unwind/unwind.h"
 #include "unwind_judge.h"
 
 #define N_EDGES 2000     /* rows whose edges are tried: three addresses each */
 #define N_ANYWHERE 2000
+#define LARGE (32 << 20)  /* bytes of a file that is left to the long form: it has nothing but more of the same */
 #define MAX_SHOWN 20
 
 static const char *const patterns[] = {
@@ -140,6 +143,13 @@ static bool check_file(const char *path)
 	       tally.n[VERDICT_DIFFERENT] == 0;
 }
 
+static bool is_left_out(const char *path)
+{
+	struct stat status;
+
+	return !is_long_form() && stat(path, &status) == 0 && status.st_size > LARGE;
+}
+
 static void same_rules_as_elfutils(void **state)
 {
 	glob_t found = { 0 };
@@ -150,7 +160,7 @@ static void same_rules_as_elfutils(void **state)
 		glob(patterns[i], GLOB_TILDE | (i ? GLOB_APPEND : 0), NULL, &found);
 	assert_true(found.gl_pathc >= 2);
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		agree = check_file(found.gl_pathv[i]) && agree;
+		agree = (is_left_out(found.gl_pathv[i]) || check_file(found.gl_pathv[i])) && agree;
 	globfree(&found);
 	assert_true(agree);
 }
