@@ -20,7 +20,6 @@
 #include <cmocka.h>
 
 #include "asleep.h"
-#include "form.h"
 #include "frozen/signal/chain.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
@@ -727,7 +726,7 @@ static void *work(void *arg)
 	const unsigned number = (unsigned)(uintptr_t)arg;
 	struct sf_thread_entry *entry = sf_rig_enter(number, MS);
 
-	while (sf_raw_thread_cpu_ns() < (is_long_form() ? 200 : 60) * MS ||
+	while (sf_raw_thread_cpu_ns() < 200 * MS ||
 	       (atomic_load(&entry->n_samples) < ENOUGH && sf_raw_thread_cpu_ns() < 5000 * MS))
 		recurse(20);
 	sf_rig_leave(entry);
