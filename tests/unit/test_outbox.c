@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "apart.h"
 #include "form.h"
 #include "frozen/output/outbox.h"
 
@@ -182,10 +183,8 @@ static void test_random_memory(void **state)
 /* --- threads --- */
 
 #define N_WRITERS 4
-#define ROUNDS 15000
-#define LONG_ROUNDS 50000
+#define ROUNDS 50000
 
-static uint32_t n_rounds;
 static _Atomic uint64_t n_put, n_refused;
 static _Atomic uint32_t n_writing;
 
@@ -194,7 +193,8 @@ static void *write_often(void *arg)
 	const uint16_t number = (uint16_t)(uintptr_t)arg;
 	uint8_t bytes[256];
 
-	for (uint32_t i = 0; i < n_rounds; i++) {
+	run_apart(number);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
 		const struct sf_outbox_piece pieces[] = { { &i, sizeof(i) }, { bytes, i % 253 } };
 
 		memset(bytes, (int)(i + number), sizeof(bytes));
@@ -230,7 +230,6 @@ static void test_many_writers(void **state)
 	uint64_t n_got = 0;
 
 	(void)state;
-	n_rounds = is_long_form() ? LONG_ROUNDS : ROUNDS;
 	n_writing = N_WRITERS;
 	for (uintptr_t i = 0; i < N_WRITERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, write_often, (void *)(i + 1)), 0);
@@ -247,7 +246,7 @@ static void test_many_writers(void **state)
 	assert_int_equal(get(), 0);
 	assert_int_equal(n_got, n_put);
 	assert_int_equal(box->lost, n_refused);
-	assert_int_equal(n_put + n_refused, N_WRITERS * n_rounds);
+	assert_int_equal(n_put + n_refused, N_WRITERS * ROUNDS);
 }
 
 int main(void)

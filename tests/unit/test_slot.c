@@ -14,6 +14,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "apart.h"
 #include "form.h"
 #include "frozen/raw.h"
 #include "frozen/signal/slot.h"
@@ -207,7 +208,7 @@ static void test_a_walk_is_waited_for(void **state)
 
 static struct sf_slot slots[N_SLOTS];
 static uint32_t least_rounds; /* of each thread, and more until some were walked and some gave up */
-static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy, n_rounds;
+static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy, n_rounds, n_sampling;
 
 /* The fields must be all the same number while the thread stands. */
 static void fill(struct sf_slot *which, unsigned number, uint64_t value)
@@ -247,6 +248,7 @@ static void *enter_often(void *arg)
 {
 	const unsigned number = (unsigned)(uintptr_t)arg;
 
+	run_apart(number);
 	for (uint64_t i = 0; !is_enough(i); i++) {
 		struct sf_slot *which = sf_slot_claim(slots, N_SLOTS, number);
 
@@ -279,6 +281,8 @@ static void *sample(void *arg)
 {
 	const bool is_alone = arg;
 
+	if (!is_alone)
+		run_apart(atomic_fetch_add(&n_sampling, 1));
 	while (atomic_load(&n_standing)) {
 		uint32_t heard = sf_wake_up_count(&wake_up);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "apart.h"
 #include "form.h"
 #include "frozen/raw.h"
 #include "frozen/signal/thread_table.h"
@@ -162,7 +163,7 @@ static void meet(void)
 	const uint32_t last = place - place % N_THREADS + N_THREADS;
 
 	for (unsigned i = 1; (int32_t)(atomic_load(&n_arrived) - last) < 0; i++) {
-		if (i % 128 == 0) /* the others may want this CPU */
+		if (i % 4096 == 0)
 			sched_yield();
 	}
 }
@@ -172,21 +173,6 @@ static bool was_new[N_THREADS], enough;
 static int32_t n_rounds;
 static uint64_t began_ns;
 static _Atomic uint32_t n_wrong;
-
-/* On a CPU of its own: two that share one are hardly ever in the same call at once. */
-static void run_apart(unsigned number)
-{
-	cpu_set_t allowed, own;
-
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < N_THREADS)
-		return;
-	CPU_ZERO(&own);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET(cpu, &allowed) && number-- == 0)
-			CPU_SET(cpu, &own);
-	}
-	sched_setaffinity(0, sizeof(own), &own);
-}
 
 static void check_claims(int32_t tid)
 {
