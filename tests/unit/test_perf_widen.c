@@ -89,18 +89,19 @@ static void short_turns(void **state)
 	assert_false(widens(1900 * MS, 0, 4000)); /* less than a hundredth of the CPU time */
 }
 
-/* Of threads that use little each, chance would leave many without a sample; and at their ends some time is lost, unless switches are recorded. */
+/* Of threads that use little each, chance would leave many without a sample; and at their ends some time is lost, unless switches are recorded without a pause. */
 static void many_threads_that_use_little(void **state)
 {
 	static const struct {
 		struct sf_switches switches;
-		uint64_t most;
-	} cases[] = { { { true, 1 }, 400 }, { { true, UINT64_MAX }, 40 }, { { false, 0 }, 40 } };
+		uint64_t n_paused, most;
+	} cases[] = { { { true, 1 }, 0, 400 }, { { true, 1 }, 1, 40 }, { { false, 0 }, 0, 40 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		begin_at(1000);
 		perf.base.watch.switches = cases[i].switches;
+		perf.sleeps.n_paused = cases[i].n_paused;
 		counts.n_ran = cases[i].most + 1;
 		assert_false(widens(400 * MS, 0, 10000));
 		counts.n_ran = cases[i].most;

@@ -1406,6 +1406,38 @@ static void a_rest_that_was_passed_over_is_no_loss(void **state)
 	       "again 2: cpu 90000 us, 9 ticks\nend 2: 90000 us\n");
 }
 
+/* Samples that were passed over show what a thread used at least since its last count. Not where its count at the end is known. */
+static void what_was_passed_over_was_used(void **state)
+{
+	static const struct {
+		uint64_t passed_ns, ended_cpu_ns;
+		bool lives;
+	} cases[] = { { 10 * MS, 0, false }, { 3 * MS, 0, false }, { 10 * MS, 5 * MS, false }, { 10 * MS, 0, true } };
+
+	(void)state;
+	open_watch();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const int32_t tid = 41 + (int32_t)i;
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		thread->ran = true;
+		run(tid, 4 * MS);
+		look_at(tid);
+		thread->batch.passed_ns = cases[i].passed_ns;
+		thread->ended_cpu_ns = cases[i].ended_cpu_ns;
+		if (!cases[i].lives)
+			end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\nthread 4: 43 b\nthread 5: 44 b\n");
+	scan_after(100);
+	expect("again 4: cpu 5000 us, 1 ticks\nend 4: 5000 us\nagain 3: cpu 4000 us, 1 ticks\nend 3: 4000 us\n"
+	       "again 2: cpu 10000 us, 1 ticks\nend 2: 10000 us\n");
+	sf_watch_end(&watch, now_ns);
+	expect("again 5: cpu 4000 us, 1 ticks\nend 5: 4000 us\nend 1: 0 us\n");
+}
+
 /*
  * Where sleeps are recorded: those that the cost limit has passed over are the last sample's, and so is the time without
  * records. Of a thread without such a sample they are a loss.
@@ -1482,6 +1514,7 @@ int main(void)
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_rest_that_was_passed_over_is_no_loss),
+		TEST(what_was_passed_over_was_used),
 		TEST(sleeps_without_samples_are_the_last_one_s),
 		TEST(a_sleep_lasts_to_the_end),
 		TEST(what_comes_and_goes_is_told),

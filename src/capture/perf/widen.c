@@ -32,6 +32,12 @@ static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *n
 	return unseen_ns >= NOTABLE_NS && unseen_ns * NOTABLE_PART >= all_ns;
 }
 
+/* Records that have paused to keep the limit of the cost will pause again. */
+static bool are_switches_recorded(const struct sf_perf *perf)
+{
+	return perf->base.watch.switches.are_recorded && !perf->sleeps.n_paused;
+}
+
 /*
  * CPU time that each thread must use between two looks. A thread that uses less than a period may get no sample, by chance. By the
  * events of the CPUs the kernel has no record of a thread's count at its end: without records of its switches, what it used after
@@ -39,9 +45,7 @@ static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *n
  */
 static uint64_t least_use_ns(const struct sf_perf *perf)
 {
-	const struct sf_switches *switches = &perf->base.watch.switches;
-
-	return perf->base.period_ns * (switches->are_recorded && switches->from_ns != UINT64_MAX ? 1 : MANY_PERIODS);
+	return perf->base.period_ns * (are_switches_recorded(perf) ? 1 : MANY_PERIODS);
 }
 
 /* Whether switches take a part of the CPU time that matters, and more than samples of all that runs would take. */

@@ -91,6 +91,24 @@ static void forget_rest(struct sf_thread *thread)
 	thread->account.cpu_ns = 0;
 }
 
+static bool is_end_known(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	struct sf_task_run run;
+
+	return thread->ended_cpu_ns || sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches) || sf_task_run(&thread->task, &run);
+}
+
+/*
+ * Where the thread's count at its end is not known, samples that were passed over since the last one that was walked show how long it
+ * ran at least.
+ */
+static void settle_end(const struct sf_watch *watch, struct sf_thread *thread)
+{
+	sf_thread_settle_end(thread, &watch->switches);
+	if (thread->account.cpu_ns < thread->batch.passed_ns && !is_end_known(watch, thread))
+		sf_thread_add_cpu(thread, thread->batch.passed_ns - thread->account.cpu_ns);
+}
+
 /* Events of samples that were passed over, after the last one of which use was made. */
 static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
@@ -142,7 +160,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
 
 	sf_thread_settle(thread, now_ns, false, false);
-	sf_thread_settle_end(thread, &watch->switches);
+	settle_end(watch, thread);
 	/*
 	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
 	 * short command: its next look is put off, or waits for a CPU.
