@@ -188,6 +188,7 @@ def test_inlined_methods(stillframe, work, tmp_path):
     assert lines == [(1, line_of("Mix"))], lines
 
 
+@pytest.mark.long
 def test_inlined_methods_of_a_command(stillframe, program, tmp_path, monkeypatch):
     """By an option, which a process that runs already cannot have."""
     monkeypatch.setenv("DOTNET_TieredCompilation", "0")

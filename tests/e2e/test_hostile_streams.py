@@ -132,7 +132,8 @@ def measure(stillframe, *arguments):
 
 
 # The short form reaches limits of each kind of record; those of threads, functions and addresses are reached in the long form.
-@pytest.mark.long("processes", "threads", "long names", "long paths", "long notes", "long places", "places that are never told", "addresses]", "times", "nothing")
+@pytest.mark.long("processes", "threads", "long names", "long paths", "long notes", "long places", "places that are never told", "addresses]",
+                  "addresses that were chosen", "inlined calls", "places]", "times", "nothing")
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_limits(stillframe, tmp_path, kind):
     make, words = HOSTILE[kind]

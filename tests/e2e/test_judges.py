@@ -3,6 +3,8 @@
 import json
 import os
 
+import pytest
+
 import hanging
 from conftest import LONG, PROGRAMS, need
 
@@ -31,6 +33,7 @@ def test_same_frames(stillframe, tmp_path):
         warnings.warn("situation skipped: " + skip)
 
 
+@pytest.mark.long
 def test_the_comparison_can_fail(stillframe, tmp_path):
     """With its stacks cut short the comparison must say no."""
     false = tmp_path / "false"

@@ -71,6 +71,7 @@ def test_names_that_come_late(stillframe, tmp_path, named):
     check(Recording(tmp_path / "a.sfr"))
 
 
+@pytest.mark.long("bpf", "signal")
 @pytest.mark.parametrize("engine", ["ptrace", "perf", "bpf", "signal"])
 def test_a_program_that_has_ended(stillframe, tmp_path, engine):
     if engine == "signal" and not os.path.exists(AGENT):

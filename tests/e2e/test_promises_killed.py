@@ -176,7 +176,7 @@ def test_disk_full(stillframe, target, small_disk):
 
 def test_disk_full_at_random_moments(stillframe, target, small_disk):
     t = target("cpp_throw", "spin")
-    for turn in range(40 if LONG else 4):
+    for turn in range(40 if LONG else 3):
         output = small_disk / "r.sfr"
         process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "2khz", "-d", "2s", "-o", output)
         time.sleep(random.Random(turn).uniform(0.1, 1))

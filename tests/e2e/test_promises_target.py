@@ -95,7 +95,7 @@ def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):
 def test_it_forks(stillframe, tmp_path, children):
     """A storm of forks and execs: every exit status arrives, with and without following them."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", *(["--children"] if children else []), "--",
-                                        program("forks"), 4 if LONG else 2, timeout=90)
+                                        program("forks"), 4 if LONG else 1, timeout=90)
     assert done.status == 0, done
     assert re.search(r"turns [1-9]\d* bad 0", done.out), done
     # Children that came and went between two looks are losses of no known thread.
@@ -245,7 +245,7 @@ def test_blocked_signals(stillframe, target, tmp_path):
 
 def test_uninterruptible_sleep(stillframe, target, tmp_path):
     """State D: bounded, accounted for, and the other thread's samples do not suffer."""
-    t = target("dsleep", 3)
+    t = target("dsleep", 1.6)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
     duration = recording.duration()

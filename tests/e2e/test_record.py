@@ -101,7 +101,7 @@ def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
     t = target("deep", 300, "spin", os.cpu_count())
 
     def held(name, *more):
-        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / name, "-F", "100khz", "--clock", "cpu", "-d", "1500ms", *more, "-p", t.pid)
+        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / name, "-F", "100khz", "--clock", "cpu", "-d", "1s", *more, "-p", t.pid)
         recording = Recording(tmp_path / name)
         assert done.status == 0, done
         recording.assert_accounts()
@@ -212,7 +212,7 @@ def test_summary_says_what_the_file_says(stillframe, target, tmp_path):
 def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):
     """A blocked thread's time is its wall time, its state says blocked, its leaf what it waits for."""
     t = target("many_threads", 20, 30)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s")
     assert done.status == 0, done
     for name, wait, function in (("in-futex", "futex", "sleep_in_futex"), ("in-poll", "poll", "sleep_in_poll"),
                                  ("in-read", "read", "sleep_in_read"),
@@ -221,7 +221,7 @@ def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):
             "SELECT s.stack, sum(s.wall_ns), sum(s.cpu_ns) FROM samples s JOIN thread_names t ON t.thread = s.thread "
             "JOIN states w ON w.id = s.state WHERE t.name = ? AND w.word = 'blocked' GROUP BY s.stack", name)
         wall, duration = sum(row[1] for row in rows) / 1e9, recording.duration()
-        assert 5 * 1.8 < wall < 5 * 1.1 * duration, "%s: %.2f s of 5 threads in %.2f s" % (name, wall, duration)
+        assert 5 * 0.9 < wall < 5 * 1.1 * duration, "%s: %.2f s of 5 threads in %.2f s" % (name, wall, duration)
         stacks = [names for names, _ in recording.stacks_of(function)]
         assert stacks, "%s: nobody in %s" % (name, function)
         assert all(re.match(r"^\[.*%s.*\]$" % wait, names[0]) for names in stacks), stacks
@@ -232,14 +232,14 @@ def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):
 def test_blocked_rate_is_lower(stillframe, target, tmp_path):
     """20 Hz for sleepers by default, 199 Hz for runners."""
     t = target("many_threads", 4, 30)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "199",
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "199",
                                         "--blocked-rate", "10")
     assert done.status == 0, done
     ticks = dict(recording.rows("SELECT t.name, sum(s.ticks) FROM samples s JOIN thread_names t "
                                 "ON t.thread = s.thread GROUP BY t.name"))
-    duration = recording.duration()   # two seconds, and what the end comes late
-    assert 10 <= ticks["in-futex"] <= 15 * duration, (ticks, duration)
-    assert 300 <= ticks["spinner"] <= 240 * duration, (ticks, duration)
+    duration = recording.duration()   # a second, and what the end comes late
+    assert 5 <= ticks["in-futex"] <= 15 * duration, (ticks, duration)
+    assert 150 <= ticks["spinner"] <= 240 * duration, (ticks, duration)
 
 
 def test_clock_cpu_leaves_sleepers_out(stillframe, target, tmp_path):
@@ -336,10 +336,10 @@ def test_with_nohup_the_end_of_the_terminal_is_none(stillframe, target, tmp_path
 
     t = target("deep", 10, "spin")
     process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr", preexec_fn=started_so)
-    until(lambda: ticks_so_far(tmp_path / "r.sfr") > 50, "it is sampled", 60)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > 10, "it is sampled", 60)
     process.send_signal(signal.SIGHUP)
     before = ticks_so_far(tmp_path / "r.sfr")
-    until(lambda: ticks_so_far(tmp_path / "r.sfr") > before + 50, "it goes on", 60)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > before + 20, "it goes on", 60)
     process.send_signal(signal.SIGINT)
     assert stillframe.wait(process, 20).status == 0
     assert Recording(tmp_path / "r.sfr").value("SELECT complete FROM session") == 1

@@ -98,7 +98,7 @@ def assert_copies_are_shown(stillframe, path, engine):
 
 def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
     path = str(tmp_path / "toy.sfr")
-    record(stillframe, toy("copies"), path, 300, "-e", "ptrace", "--max-cost", "50")
+    record(stillframe, toy("copies"), path, 200, "-e", "ptrace", "--max-cost", "50")
     assert_copies_are_shown(stillframe, path, "ptrace")
 
 
@@ -107,7 +107,7 @@ def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
 def test_code_that_comes_and_goes_inside(stillframe, toy, inside, walk, tmp_path):
     path = str(tmp_path / "toy.sfr")
     t = toy("copies", env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
-    record(stillframe, t, path, 400, "-e", "signal", "--walk", walk)
+    record(stillframe, t, path, 250, "-e", "signal", "--walk", walk)
     assert_copies_are_shown(stillframe, path, "signal")
 
 

@@ -33,6 +33,7 @@ def need_engine(stillframe, engine, pid):
         pytest.skip(" ".join(line[0].split()))
 
 
+@pytest.mark.long("ptrace")   # perf keeps the same list of processes
 @pytest.mark.parametrize("engine", ENGINES)
 def test_one_recording_of_all(stillframe, three, tmp_path, engine):
     """Each has its own process, command and samples, and the CPU time of all three is in the account."""

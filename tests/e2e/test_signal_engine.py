@@ -252,7 +252,7 @@ def test_attach_again_and_again(stillframe, tmp_path, listening):
     target = listening("deep", 30, "spin")
     for turn, walk in enumerate(("sampler", "handler", "sampler")):
         done, recording = stillframe.record(tmp_path / ("%d.sfr" % turn), "-e", "signal", "-p", target.pid,
-                                            "--walk", walk, "-d", "0.7")
+                                            "--walk", walk, "-d", "0.4")
         assert done.status == 0, done
         assert recording.samples > 100 * recording.cpu()[0], done
         recording.assert_accounts()

@@ -213,7 +213,7 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
     assert "fine 1" in ran.said, ran
 
 
-@pytest.mark.long("timer")   # a timer has no descriptor
+@pytest.mark.long("timer", "wall")   # a timer has no descriptor
 @by_both_walks
 @pytest.mark.parametrize("clock", ["cpu-clock=perf", "cpu-clock=timer", "cpu-clock=itimer", "cpu-clock=tick", "clock=wall"])
 def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
@@ -414,6 +414,7 @@ def build(tmp_path, compiler, *arguments):
     return out
 
 
+@pytest.mark.long("undefined")   # it has no run-time library of that kind
 @by_both_walks
 @pytest.mark.parametrize("compiler, sanitizer", [("gcc", "address"), ("clang", "address"), ("gcc", "thread"),
                                                  ("clang", "thread"), ("clang", "undefined")])
@@ -436,7 +437,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.long("perl", "sqlite3", "xz")   # interpreters, as python3 is; test_perf.py has xz
+@pytest.mark.long   # test_real_programs.py and test_perf.py have them in the short form
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
     """Both walks and the ptrace engine agree on where a real program spends its time."""

@@ -204,6 +204,7 @@ def test_goroutine_under_system_stack(stillframe, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go")
+@pytest.mark.long("pie")   # all of Go's own packages are compiled for it
 @pytest.mark.parametrize("mode", ["exe", "pie"])
 def test_stripped_go(stillframe, tmp_path, mode):
     """Linked with -s it has neither .debug_frame nor symbols. Go's own tables say as much."""
