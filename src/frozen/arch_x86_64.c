@@ -317,6 +317,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.find_exit = sf_x86_find_exit,
 	.find_kept_sp = sf_x86_find_kept_sp,
 	.switches_stack = sf_x86_switches_stack,
+	.find_call = sf_x86_find_call,
 	.clears_fp = clears_fp,
 	.is_first_call = is_first_call,
 	.has_popped = has_popped,

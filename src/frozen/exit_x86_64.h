@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp and switches_stack): exit_x86_64.c, kept_sp_x86_64.c and
+ * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp, switches_stack and find_call): exit_x86_64.c, kept_sp_x86_64.c and
  * switch_x86_64.c. For these and arch_x86_64.c.
  */
 #ifndef SF_FROZEN_EXIT_X86_64_H
@@ -21,5 +21,6 @@ size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
+uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target);
 
 #endif

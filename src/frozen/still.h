@@ -71,6 +71,8 @@ struct sf_still {
 	uint64_t time_ns;               /* CLOCK_MONOTONIC of the sample */
 	const uint64_t *kernel;         /* addresses of the kernel's frames, innermost first; NULL: none are known */
 	uint32_t n_kernel;
+	const uint64_t *chain;          /* of user mode, what the kernel found by the frame pointers when it took the sample: pc, and return addresses; NULL: it did not look */
+	uint32_t n_chain;
 	uint64_t switches;              /* switch count of an unheld thread; 0: unknown */
 };
 

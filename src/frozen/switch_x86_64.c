@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code that goes to another stack, as Go's systemstack does: it sets sp, and then calls (sf_arch.switches_stack). Signal-safe. */
+#include <string.h>
+
 #include "frozen/code_x86_64.h"
 #include "frozen/exit_x86_64.h"
 #include "frozen/reader.h"
@@ -92,4 +94,24 @@ bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exa
 		return exact ? is_still_switched(reader, pc, gives_up_ret) : last == SF_X86_CALL;
 	}
 	return false;
+}
+
+#define CALL_SIZE 5 /* call rel32 */
+
+/* At any byte: 32 bits that are right by chance are rare. */
+uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target)
+{
+	uint8_t code[SF_X86_CHUNK];
+	size_t n = CALL_SIZE;
+	int32_t relative;
+
+	for (; start + CALL_SIZE <= end && n >= CALL_SIZE; start += n - CALL_SIZE + 1) {
+		n = sf_x86_read_code(reader, start, code);
+		for (size_t i = 0; i + CALL_SIZE <= n && start + i + CALL_SIZE <= end; i++) {
+			memcpy(&relative, code + i + 1, sizeof(relative));
+			if (code[i] == 0xe8 && start + i + CALL_SIZE + (uint64_t)(int64_t)relative == target)
+				return start + i + CALL_SIZE;
+		}
+	}
+	return 0;
 }

@@ -26,7 +26,8 @@
 	X(KERNEL, "kernel", "the kernel's own call chain says so")                                 \
 	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it") \
 	X(AWAITS, "awaits", "it awaits the callee, as objects in memory say; it is not on the stack") \
-	X(HOOKS, "hooks", "noted by hooks that the runtime calls where methods are entered and left")
+	X(HOOKS, "hooks", "noted by hooks that the runtime calls where methods are entered and left") \
+	X(CHAIN, "chain", "by the frame pointers, which the kernel has followed when the sample was taken")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,
@@ -119,6 +120,7 @@ struct sf_trace {
 	uint32_t n_frames;
 	enum sf_end end;
 	bool by_zero;     /* the end is a return address of 0, and no rule says that it is the end */
+	bool lacks_chain; /* it ended where sf_still.chain, which the still does not have, would lead on */
 	bool off_map;     /* it came to an address in no region of the code map, also where it went on from there */
 };
 

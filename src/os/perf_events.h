@@ -42,6 +42,7 @@ struct sf_perf_event {
 	uint32_t stack_bytes;  /* of the user stack, copied from sp on; a multiple of 8 */
 	bool     children;     /* also the processes that it starts later */
 	bool     kernel;       /* also while they are in the kernel, with the kernel's call chain */
+	bool     user_chain;   /* with what the kernel finds in user mode by the frame pointers */
 };
 
 /*

@@ -487,6 +487,33 @@ static void sample_in_kernel(uint64_t time_ns, uint64_t abi, uint32_t filled)
 	append(0, &made);
 }
 
+/* What the kernel found in user mode goes with the copy. It is asked for once a walk has ended where that would lead on. */
+static void test_what_the_kernel_found_in_user_mode(void **state)
+{
+	const uint64_t chain[] = { PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, 0x1010, 0x2020 };
+	const uint64_t *behind;
+	struct made_record made;
+
+	(void)state;
+	made_sample(&made, 10, 10, 1, chain, 5, PERF_SAMPLE_REGS_ABI_64, 256, 256);
+	append(0, &made);
+	ran(0, 8);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(buffer.copy.n_kernel, 1);
+	assert_int_equal(buffer.copy.n_chain, 2);
+	behind = sf_stack_copy_kernel(&buffer.copy) + buffer.copy.n_kernel;
+	assert_int_equal(behind[0], 0x1010);
+	assert_int_equal(behind[1], 0x2020);
+	assert_false(perf.chain_wanted);
+	threads[0].needs.chain = true;
+	sample(0, 10, 10, 2);
+	ran(0, 8);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(buffer.copy.n_chain, 0);
+	assert_true(perf.chain_wanted);
+}
+
 /*
  * While a program is replaced, and while a thread ends, there is no user stack: the kernel's frames are all. A stack
  * that cannot be read at any other time is none of these.
@@ -1108,6 +1135,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_the_kernel_found_in_user_mode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_sleepers_are_not_held, set_up, tear_down),

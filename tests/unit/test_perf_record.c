@@ -31,12 +31,30 @@ static void test_sample(void **state)
 	assert_int_equal(record.n_chain, 2);
 	assert_int_equal(record.chain[0], 0xffffffff81000010);
 	assert_int_equal(record.chain[1], 0xffffffff81000020);
+	assert_int_equal(record.n_user_chain, 1);
+	assert_int_equal(record.user_chain[0], 5);
 	assert_non_null(record.regs);
 	assert_int_equal(record.regs[3], 0x1003);
 	assert_int_equal(record.stack_room, 64);
 	assert_int_equal(record.stack_size, 40);
 	assert_int_equal(record.stack[39], 39);
 	assert_int_equal(sf_perf_record_time((const void *)made.bytes), 12345);
+}
+
+/* What the kernel found in user mode is none of its own frames. */
+static void test_a_chain_of_user_mode(void **state)
+{
+	const uint64_t chain[] = { PERF_CONTEXT_USER, 5, 6 };
+	struct made_record made;
+	struct sf_perf_record record;
+
+	(void)state;
+	made_sample(&made, 10, 11, 12345, chain, 3, PERF_SAMPLE_REGS_ABI_64, 64, 40);
+	assert_true(parse(&made, &record));
+	assert_null(record.chain);
+	assert_int_equal(record.n_chain, 0);
+	assert_int_equal(record.n_user_chain, 2);
+	assert_int_equal(record.user_chain[1], 6);
 }
 
 /* A kernel thread, a 32-bit one, and one whose stack could not be read at all. */
@@ -253,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_a_chain_of_user_mode),
 		cmocka_unit_test(test_samples_with_less),
 		cmocka_unit_test(test_samples_that_lie),
 		cmocka_unit_test(test_other_records),

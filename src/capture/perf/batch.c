@@ -164,6 +164,8 @@ static void learn_sizes(struct sf_perf *perf)
 		struct sf_thread *thread = perf->due.items[i];
 
 		thread->batch.n = 0;
+		if (atomic_load_explicit(&thread->needs.chain, memory_order_relaxed))
+			perf->chain_wanted = true;
 		if (was_cut_when_full(perf, thread) && perf->events.stack_bytes < SF_PERF_MAX_STACK)
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}

@@ -163,7 +163,7 @@ static int open_event(const struct sf_perf_events *events, int32_t tid, size_t c
 {
 	const struct sf_perf_event event = {
 		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->periods_ns[cpu],
-		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
+		.stack_bytes = events->stack_bytes, .user_chain = events->user_chain, .children = events->children, .kernel = events->kernel,
 		.type = events->type, .config = events->config, .each = events->each, .on_exec = events->on_exec && !events->waits,
 	};
 	const bool counts = events->enabled && !event.on_exec && !events->waits;
@@ -372,6 +372,19 @@ bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const 
 		return true;
 	if (!renew(events, pids, n, err)) {
 		events->stack_bytes = before;
+		return false;
+	}
+	events->each_before = events->each;
+	return true;
+}
+
+bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	if (events->user_chain)
+		return true;
+	events->user_chain = true;
+	if (!renew(events, pids, n, err)) {
+		events->user_chain = false;
 		return false;
 	}
 	events->each_before = events->each;

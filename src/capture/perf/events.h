@@ -50,6 +50,7 @@ struct sf_perf_events {
 	bool     children, kernel;
 	bool     enabled;      /* the events count, also those that are opened later */
 	uint32_t stack_bytes;
+	bool     user_chain;   /* samples have what the kernel finds by the frame pointers: sf_perf_events_add_chain */
 	int      cpus[SF_PERF_MAX_CPUS];
 	uint64_t periods_ns[SF_PERF_MAX_CPUS]; /* of a clock, on each of them */
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
@@ -84,6 +85,9 @@ void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes);
 
 /* Longer copies from now on, of at least `bytes` as far as the kernel takes them; or shorter ones of `bytes`. */
 bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* From now on samples have what the kernel finds in user mode by the frame pointers, which it takes a microsecond or two for. */
+bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
 /*
  * Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some

@@ -138,6 +138,17 @@ static void resize(struct sf_perf *perf, struct sf_perf_events *events, uint32_t
 	sf_vec_deinit(&ids.ids);
 }
 
+static void add_chain(struct sf_perf *perf)
+{
+	struct sf_error err = { 0 };
+	struct sf_ids ids = { 0 };
+
+	if (perf->chain_wanted && !perf->events.user_chain && list_processes(perf, &ids))
+		sf_perf_events_add_chain(&perf->events, ids.ids.items, ids.ids.n, &err);
+	perf->chain_wanted = false;
+	sf_vec_deinit(&ids.ids);
+}
+
 /* Where there are too many samples of an event, or few. */
 static void set_pace(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -287,6 +298,7 @@ static void sample_until_over(struct sf_capture *capture)
 			return;
 		resize(perf, &perf->events, &perf->stack_wanted);
 		resize(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
+		add_chain(perf);
 		sf_perf_widen_if_short(perf, now_ns);
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);

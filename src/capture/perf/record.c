@@ -61,7 +61,17 @@ static bool take_identity(const void *bytes, struct sf_perf_record *ret)
 	return true;
 }
 
-/* A chain begins with a mark for the context of what follows it. */
+/* The entries from `at` on up to the next mark. */
+static size_t count_addresses(const uint64_t *chain, size_t at, size_t n)
+{
+	size_t end = at;
+
+	while (end < n && chain[end] < CONTEXT_MARKS)
+		end++;
+	return end - at;
+}
+
+/* A mark says of which context the addresses behind it are. */
 static bool take_chain(struct rest *rest, struct sf_perf_record *ret)
 {
 	uint64_t n;
@@ -70,13 +80,17 @@ static bool take_chain(struct rest *rest, struct sf_perf_record *ret)
 	if (!take_u64(rest, &n) || n > rest->size / sizeof(*chain))
 		return false;
 	chain = take(rest, n * sizeof(*chain));
-	while (n && *chain >= CONTEXT_MARKS) {
-		chain++;
-		n--;
+	for (size_t i = 0; i < n; i++) {
+		const size_t n_addresses = count_addresses(chain, i + 1, n);
+
+		if (chain[i] == PERF_CONTEXT_KERNEL && n_addresses) {
+			ret->chain = chain + i + 1;
+			ret->n_chain = n_addresses;
+		} else if (chain[i] == PERF_CONTEXT_USER && n_addresses) {
+			ret->user_chain = chain + i + 1;
+			ret->n_user_chain = n_addresses;
+		}
 	}
-	ret->chain = n ? chain : NULL;
-	while (ret->n_chain < n && chain[ret->n_chain] < CONTEXT_MARKS)
-		ret->n_chain++;
 	return true;
 }
 

@@ -57,6 +57,7 @@ static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *re
 struct parts {
 	uint32_t size;                   /* bytes of the stack */
 	size_t n_kernel;                 /* so many of the kernel's frames, the first ones */
+	size_t n_chain;                  /* of what it found in user mode */
 	const struct sf_perf_left *left; /* the stack that the thread has left for this one; NULL: none */
 };
 
@@ -65,12 +66,16 @@ static struct parts parts_of(const struct sf_perf *perf, const struct sf_perf_re
 {
 	const struct sf_perf_left *left = sf_perf_signals_find(&perf->signals, record);
 
-	return (struct parts){ .size = left ? record->stack_size : size, .n_kernel = n_kernel, .left = left };
+	return (struct parts){
+		.size = left ? record->stack_size : size, .n_kernel = n_kernel, .n_chain = record->n_user_chain, .left = left,
+	};
 }
 
 static uint32_t room_for(const struct parts *parts)
 {
-	return parts->size + (parts->left ? parts->left->size : 0) + 16 + (uint32_t)(parts->n_kernel * sizeof(uint64_t));
+	const size_t n = parts->n_kernel + parts->n_chain;
+
+	return parts->size + (parts->left ? parts->left->size : 0) + 16 + (uint32_t)(n * sizeof(uint64_t));
 }
 
 /* Behind the stack itself, whose size is set. */
@@ -81,6 +86,14 @@ static void add_left(const struct sf_perf_left *left, struct sf_stack_copy *ret)
 	memcpy(ret->stack + ((ret->stack_size + 7u) & ~7u), left->bytes, left->size);
 	ret->others[0] = (struct sf_stack_piece){ .start = left->sp, .size = left->size, .more = left->cut };
 	ret->n_others = 1;
+}
+
+/* Behind the kernel's frames. */
+static void add_chain(const struct sf_perf_record *record, size_t n, struct sf_stack_copy *ret)
+{
+	ret->n_chain = (uint32_t)n;
+	if (n)
+		memcpy((uint64_t *)sf_stack_copy_kernel(ret) + ret->n_kernel, record->user_chain, n * sizeof(*record->user_chain));
 }
 
 /* Behind all stacks. */
@@ -108,6 +121,7 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 	};
 	add_left(parts->left, ret);
 	add_kernel(record, parts->n_kernel, ret);
+	add_chain(record, parts->n_chain, ret);
 	if (has_left_user(thread, record))
 		return;
 	sf_perf_load_regs(record->regs, &ret->regs);

@@ -195,6 +195,8 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	else
 		*carried = (struct sf_carried){ 0 };
 	atomic_store_explicit(&thread->needs.again, (cut && !last) || has_lead || up_to, memory_order_relaxed);
+	if (verdict.lacks_chain)
+		atomic_store_explicit(&thread->needs.chain, true, memory_order_relaxed);
 	note_deep(thread, &record->copy, &verdict);
 	note_cut(thread, &record->copy, verdict.end);
 	note_missing_registers(thread, &copied.still, verdict.end);

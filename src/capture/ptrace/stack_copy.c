@@ -49,9 +49,9 @@ const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy)
 
 uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy)
 {
-	if (!copy->n_kernel && !copy->n_others)
-		return copy->stack_size;
-	return stacks_end(copy) + copy->n_kernel * (uint32_t)sizeof(uint64_t);
+	const uint32_t n = copy->n_kernel + copy->n_chain;
+
+	return n || copy->n_others ? stacks_end(copy) + n * (uint32_t)sizeof(uint64_t) : copy->stack_size;
 }
 
 /* The windows onto what has been copied so far. */
@@ -221,6 +221,8 @@ void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch 
 		.switches = copy->switches,
 		.kernel = copy->n_kernel ? sf_stack_copy_kernel(copy) : NULL,
 		.n_kernel = copy->n_kernel,
+		.chain = copy->n_chain ? sf_stack_copy_kernel(copy) + copy->n_kernel : NULL,
+		.n_chain = copy->n_chain,
 	};
 	look_into(copy, ret->others, &ret->still.memory);
 	ret->still.memory.read = read_live;

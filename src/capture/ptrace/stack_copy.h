@@ -29,7 +29,7 @@ struct sf_stack_piece {
 
 /*
  * A still as it lies in a buffer. The stack's bytes follow, then those of other stacks, and then the addresses of the kernel's
- * frames: each from a multiple of 8 on.
+ * frames, and those that the kernel found in user mode (sf_still.chain): each from a multiple of 8 on.
  */
 struct sf_stack_copy {
 	int32_t  pid, tid;
@@ -49,6 +49,7 @@ struct sf_stack_copy {
 	uint32_t stack_size;
 	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */
 	uint32_t n_kernel;       /* addresses of kernel frames (sf_stack_copy_kernel) */
+	uint32_t n_chain;        /* behind them */
 	uint32_t n_others;
 	struct sf_stack_piece others[SF_MAX_OTHER_STACKS];
 	struct sf_regs regs;

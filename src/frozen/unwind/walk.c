@@ -23,6 +23,7 @@ static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_regio
 static sf_step_fn *const steppers[] = {
 	step_runtime,
 	sf_step_switch,
+	sf_step_chain,
 	sf_step_nativeaot,
 	sf_step_rows,
 	sf_step_clone,
@@ -160,7 +161,7 @@ static enum sf_end walk_from(const struct sf_still *still, struct sf_tail_walk *
 	};
 
 	trace->n_frames = 0;
-	trace->by_zero = trace->off_map = false;
+	trace->by_zero = trace->off_map = trace->lacks_chain = false;
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;

@@ -104,7 +104,7 @@ int sf_perf_open_event(const struct sf_perf_event *event)
 		.exclude_kernel = !event->kernel,
 		.exclude_hv = 1,
 		.exclude_callchain_kernel = !event->kernel,
-		.exclude_callchain_user = 1,
+		.exclude_callchain_user = !event->user_chain,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
