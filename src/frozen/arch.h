@@ -146,10 +146,10 @@ struct sf_arch {
 	bool (*switches_stack)(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
 
 	/*
-	 * The first direct call of `target` in the code from `start` up to `end`: the address behind it, or 0. NULL: no code is read for
-	 * that.
+	 * The first direct call of `target` in the code from `start` up to `end`, or (`or_jumps`) of code that jumps there: the address
+	 * behind it, or 0. NULL: no code is read for that.
 	 */
-	uint64_t (*find_call)(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target);
+	uint64_t (*find_call)(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target, bool or_jumps);
 
 	/*
 	 * Whether the code before the call behind which pc is sets the frame pointer to 0, as that of a thread's first function

@@ -233,7 +233,7 @@ static bool jump_slot(const struct sf_reader *reader, uint64_t pc, uint64_t *slo
 #define MAX_JUMPER 256   /* bytes of a function in which a jump out of it is looked for */
 
 /* jmp rel32, at any byte: 32 bits that are right by chance are rare. */
-static bool jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target)
+bool sf_x86_jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target)
 {
 	uint8_t code[MAX_JUMPER];
 	size_t n = sizeof(code);
@@ -324,5 +324,5 @@ const struct sf_arch sf_arch_x86_64 = {
 	.follow_epilogue = sf_x86_follow_epilogue,
 	.prologue = sf_x86_prologue,
 	.jump_slot = jump_slot,
-	.jumps_to = jumps_to,
+	.jumps_to = sf_x86_jumps_to,
 };

@@ -21,6 +21,9 @@ size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
-uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target);
+uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target, bool or_jumps);
+
+/* sf_arch.jumps_to, in arch_x86_64.c. */
+bool sf_x86_jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target);
 
 #endif

@@ -98,18 +98,27 @@ bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exa
 
 #define CALL_SIZE 5 /* call rel32 */
 
+/* Where the call at `pc` goes to; 0: there is none. */
+static uint64_t called_at(const uint8_t *code, uint64_t pc)
+{
+	int32_t relative;
+
+	memcpy(&relative, code + 1, sizeof(relative));
+	return code[0] == 0xe8 ? pc + CALL_SIZE + (uint64_t)(int64_t)relative : 0;
+}
+
 /* At any byte: 32 bits that are right by chance are rare. */
-uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target)
+uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target, bool or_jumps)
 {
 	uint8_t code[SF_X86_CHUNK];
 	size_t n = CALL_SIZE;
-	int32_t relative;
 
 	for (; start + CALL_SIZE <= end && n >= CALL_SIZE; start += n - CALL_SIZE + 1) {
 		n = sf_x86_read_code(reader, start, code);
 		for (size_t i = 0; i + CALL_SIZE <= n && start + i + CALL_SIZE <= end; i++) {
-			memcpy(&relative, code + i + 1, sizeof(relative));
-			if (code[i] == 0xe8 && start + i + CALL_SIZE + (uint64_t)(int64_t)relative == target)
+			const uint64_t called = called_at(code + i, start + i);
+
+			if (called && (called == target || (or_jumps && sf_x86_jumps_to(reader, called, target))))
 				return start + i + CALL_SIZE;
 		}
 	}

@@ -152,16 +152,36 @@ static void no_caller_is_made_up(void **state)
 	assert_no_caller();
 }
 
-/* morestack calls directly, and what called it has made no frame. */
-static void a_switch_that_calls_directly(void **state)
+/*
+ * morestack calls directly. What called it has made no record, and the chain has neither that nor its caller. The return address into
+ * the caller lies in the frame of what morestack has called.
+ */
+static void a_stack_that_grows(void **state)
 {
 	static const uint8_t sets_sp[] = { 0x48, 0x89, 0xdc };
+	const uint64_t *const found = FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT);
 
 	(void)state;
 	recorded_bytes(&r, GO + 0x200, sets_sp, sizeof(sets_sp));
 	put_direct_call(BEHIND_SWITCH, GO + 0x100);
-	assert_int_equal(walk(FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT)), SF_END_OTHER_STACK);
+	recorded_reg(&r, RSP, STACK + 0xc0);
+	go.rules[3].cfa.value = 0x50; /* of `callee` */
+	table_finish(&go);
+	recorded_put(&r, STACK + 0xd8, OUTER); /* not in what is called at OUTER */
+	assert_int_equal(walk(found), SF_END_OTHER_STACK);
 	assert_no_caller();
+	recorded_put(&r, STACK + 0xe0, GO + 0x70);
+	put_direct_call(GO + 0x70, GO + 0x100); /* of a function that does not call morestack */
+	assert_int_equal(walk(found), SF_END_OTHER_STACK);
+	assert_no_caller();
+	put_direct_call(GO + 0x70, GO + 0x500);
+	put_direct_call(GO + 0x580, GO + 0x600);                 /* morestack_noctxt, which jumps on */
+	recorded_bytes(&r, GO + 0x600, &(uint8_t){ 0xe9 }, 1);
+	recorded_put32(&r, GO + 0x601, (uint32_t)(GO + 0x200 - (GO + 0x605)));
+	assert_int_equal(walk(found), SF_END_ROOT);
+	assert_callers(GO + 0x580, GO + 0x70, OUTER, GOEXIT);
+	assert_int_equal(walk(NULL), SF_END_OTHER_STACK);
+	assert_true(r.trace.lacks_chain);
 }
 
 /* The kernel has a limit; and frame pointers lead anywhere in code that does not keep them. */
@@ -226,7 +246,7 @@ int main(void)
 		TEST(a_still_without_a_chain_lacks_one),
 		TEST(a_function_with_several_calls_is_shown_at_its_start),
 		TEST(no_caller_is_made_up),
-		TEST(a_switch_that_calls_directly),
+		TEST(a_stack_that_grows),
 		TEST(the_chain_ends_early),
 		TEST(a_first_function_is_read_later),
 		TEST(a_function_that_left_its_record),

@@ -17,6 +17,7 @@
  *
  * Where the stack that was left was not copied, the addresses that the kernel found there lead on (step_chain.c).
  */
+#include "frozen/unwind/chain.h"
 #include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
@@ -27,8 +28,6 @@
 #define MAX_STACK ((uint64_t)1 << 20)
 #define MAX_SEARCHED 4096           /* bytes below the record */
 #define ALIGNMENT 16                /* of Go's functions */
-#define INSIDE 2                    /* a return address in a function's first line, other than goexit's */
-#define MAX_FUNCTION 16384           /* bytes of code in which a call is looked for */
 
 /* The lowest sp of the frames on the stack that ends at `top`. */
 static uint64_t lowest_sp(const struct sf_trace *trace, uint64_t top)
@@ -75,8 +74,7 @@ static bool calls_here(const struct sf_cursor *cursor, uint64_t target)
 	       still->arch->jumps_to(&code, target, row.start + region->bias);
 }
 
-/* Where the function stands to which the word at `at` is the return address, if it is one. *target_ret: of the call, 0 of an indirect one. */
-static bool stand_behind_call(const struct sf_cursor *cursor, uint64_t at, uint64_t fp, uint64_t *target_ret, struct sf_cursor *ret)
+bool sf_go_stand_behind_call(const struct sf_cursor *cursor, uint64_t at, uint64_t fp, uint64_t *target_ret, struct sf_cursor *ret)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_reader code = sf_reader_outside(&still->memory);
@@ -90,8 +88,7 @@ static bool stand_behind_call(const struct sf_cursor *cursor, uint64_t at, uint6
 	       still->arch->is_behind_call(&code, ret->regs.pc, target_ret);
 }
 
-/* By the rules. The cursor steps. */
-static bool steps_to_record(struct sf_cursor *cursor, uint64_t fp)
+bool sf_go_steps_to_record(struct sf_cursor *cursor, uint64_t fp)
 {
 	return step_once(cursor) && cursor->regs.r[cursor->still->arch->sp] == fp + 2 * WORD;
 }
@@ -105,11 +102,11 @@ static bool leads_to_record(const struct sf_cursor *cursor, uint64_t at, uint64_
 	struct sf_cursor above;
 	uint64_t target;
 
-	if (!stand_behind_call(cursor, at, fp, &target, ret) || !calls_here(cursor, target))
+	if (!sf_go_stand_behind_call(cursor, at, fp, &target, ret) || !calls_here(cursor, target))
 		return false;
 	above = *ret;
 	return step_once(&above) &&
-	       (above.regs.r[above.still->arch->sp] == fp + 2 * WORD || steps_to_record(&above, fp));
+	       (above.regs.r[above.still->arch->sp] == fp + 2 * WORD || sf_go_steps_to_record(&above, fp));
 }
 
 /* The nearest word below the record. */
@@ -196,17 +193,8 @@ static bool may_switch(const struct sf_cursor *cursor, uint64_t size)
 	return cursor->exact || (size && size <= BARE) || has_left_its_record(cursor, size);
 }
 
-/* The record is on a stack of which there is no copy. */
-static enum sf_step follow_chain(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
-{
-	cursor->trace->lacks_chain = *why == SF_END_OTHER_STACK && !cursor->still->chain;
-	if (*why != SF_END_OTHER_STACK || !sf_chain_find(cursor))
-		return SF_STEP_FAILED;
-	return sf_step_chain(cursor, region, why);
-}
-
 /* To the function that called one with a frame of its own. */
-static enum sf_step follow_record(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+static enum sf_step follow_record(struct sf_cursor *cursor, enum sf_end *why)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_reader code = sf_reader_outside(&still->memory);
@@ -218,7 +206,7 @@ static enum sf_step follow_record(struct sf_cursor *cursor, const struct sf_regi
 		return SF_STEP_FAILED;
 	if (!sf_read(&still->memory, words, record, sizeof(words))) {
 		*why = sf_why_unread(&still->memory, record, sizeof(words));
-		return follow_chain(cursor, region, why);
+		return sf_chain_follow(cursor, why);
 	}
 	if (!sf_frame_region(still, words[1], false) || !still->arch->is_behind_call(&code, words[1], &target))
 		return SF_STEP_FAILED;
@@ -229,104 +217,6 @@ static enum sf_step follow_record(struct sf_cursor *cursor, const struct sf_regi
 	cursor->exact = false;
 	cursor->via = SF_VIA_FRAME_POINTER;
 	return SF_STEP_TAKEN;
-}
-
-static bool begins_function(const struct sf_row_range *row)
-{
-	return row->start % ALIGNMENT == 0 && row->rules->cfa.value == WORD;
-}
-
-/* The code of the function at `address`, as in the file. As much as is searched. */
-static void find_function(const struct sf_table *table, uint64_t address, uint64_t *start_ret, uint64_t *end_ret)
-{
-	struct sf_row_range row;
-
-	*start_ret = *end_ret = address;
-	while (address - *start_ret < MAX_FUNCTION && sf_table_range(table, *start_ret, &row)) {
-		*start_ret = row.start;
-		if (begins_function(&row) || row.start == 0)
-			break;
-		*start_ret -= 1;
-	}
-	while (*end_ret - address < MAX_FUNCTION && sf_table_range(table, *end_ret, &row) &&
-	       (row.start <= address || !begins_function(&row)))
-		*end_ret = row.end;
-	if (*end_ret - address > MAX_FUNCTION)
-		*end_ret = address + MAX_FUNCTION;
-}
-
-/*
- * Where the function at `address` called the one that begins at `here`. Where its code has several calls of that, which of them it was
- * is not known: then the function is shown at its start.
- */
-static bool find_call_in(const struct sf_still *still, uint64_t address, uint64_t here, uint64_t *ret)
-{
-	const struct sf_region *region = sf_frame_region(still, address, true);
-	const struct sf_reader code = sf_reader_outside(&still->memory);
-	uint64_t start, end;
-
-	if (!region || !region->table || !still->arch->find_call)
-		return false;
-	find_function(region->table, address - region->bias, &start, &end);
-	*ret = still->arch->find_call(&code, start + region->bias, end + region->bias, here);
-	if (*ret && still->arch->find_call(&code, *ret, end + region->bias, here))
-		*ret = start + region->bias + INSIDE;
-	return *ret;
-}
-
-/* The function that called this one made its record before. So the next address of the chain is in its own caller, behind the call of it. */
-static bool find_called_there(const struct sf_cursor *cursor, uint64_t here, uint64_t next, uint64_t *ret)
-{
-	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
-	uint64_t target;
-
-	return cursor->still->arch->is_behind_call(&code, next, &target) && target && find_call_in(cursor->still, target, here, ret);
-}
-
-/*
- * A goroutine's first function was called by nobody. Its record is read, later than the sample was taken: if it has the return address
- * of then, it is that function's still. Below it is the return address of whatever call the function is in now.
- */
-static bool find_first_function(const struct sf_cursor *cursor, uint64_t here, uint64_t fp, uint64_t next, uint64_t *ret)
-{
-	struct sf_still late = *cursor->still;
-	struct sf_cursor from = *cursor, inside;
-	uint64_t address, target;
-
-	late.memory = sf_reader_outside(&cursor->still->memory);
-	from.still = &late;
-	if (!sf_is_goexit(&late, next) || !sf_read_u64(&late.memory, fp + WORD, &address) || address != next)
-		return false;
-	for (uint64_t below = WORD; below <= MAX_SEARCHED; below += WORD) {
-		if (!stand_behind_call(&from, fp - below, fp, &target, &inside))
-			continue;
-		address = inside.regs.pc;
-		if (steps_to_record(&inside, fp) && find_call_in(&late, address, here, ret))
-			return true;
-	}
-	return false;
-}
-
-/* Only a function that calls through a register, as systemstack does: morestack's caller has made no record yet. */
-static enum sf_step cross_by_chain(struct sf_cursor *cursor, const struct sf_region *region, uint64_t fp)
-{
-	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
-	struct sf_row_range row;
-	uint64_t target, next, pc;
-
-	if (cursor->exact || !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target) || target)
-		return SF_STEP_FAILED;
-	cursor->trace->lacks_chain = !cursor->still->chain;
-	if (!sf_chain_find(cursor))
-		return SF_STEP_FAILED;
-	if (sf_chain_next(cursor, &next) && sf_table_range(region->table, cursor->regs.pc - region->bias - 1, &row) &&
-	    (find_called_there(cursor, row.start + region->bias, next, &pc) ||
-	     find_first_function(cursor, row.start + region->bias, fp, next, &pc))) {
-		sf_chain_take(cursor, pc);
-		return SF_STEP_TAKEN;
-	}
-	cursor->chain = NULL;
-	return SF_STEP_FAILED;
 }
 
 /* To the function that called, where the stack that it is on can be read. */
@@ -342,7 +232,7 @@ static enum sf_step cross(struct sf_cursor *cursor, const struct sf_region *regi
 		return SF_STEP_FAILED;
 	if (!sf_read_u64(memory, fp, &word)) {
 		*why = sf_why_unread(memory, fp, sizeof(word));
-		return *why == SF_END_OTHER_STACK ? cross_by_chain(cursor, region, fp) : SF_STEP_FAILED;
+		return *why == SF_END_OTHER_STACK ? sf_chain_cross(cursor, region, fp) : SF_STEP_FAILED;
 	}
 	if (!find_caller(cursor, fp, &caller))
 		return SF_STEP_FAILED;
@@ -381,7 +271,7 @@ enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *re
 	if (!sf_reg_known(&cursor->regs, cursor->still->arch->fp))
 		return SF_STEP_FAILED;
 	if (has_left_its_record(cursor, size))
-		return follow_record(cursor, region, why);
+		return follow_record(cursor, why);
 	*why = SF_END_NO_RULE;
 	return cross(cursor, region, why);
 }

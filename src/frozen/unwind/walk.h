@@ -23,6 +23,7 @@ struct sf_cursor {
 	uint32_t n_looks; /* counted by steppers of runtimes, which have a limit for the whole walk */
 	struct sf_tail_walk *tail; /* NULL: the walk has none */
 	const uint64_t *chain; /* the address of still->chain by which the next step is taken; NULL: the stack is read */
+	uint64_t lacking; /* with it: a return address before that one, which the kernel did not find; 0: none */
 };
 
 /*
@@ -44,17 +45,6 @@ typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region
 
 sf_step_fn sf_step_switch, sf_step_chain, sf_step_nativeaot, sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first, sf_step_code,
 	sf_step_frame_pointer;
-
-/* Whether that is the return address that every goroutine's first function has, a byte behind the start of Go's goexit. Signal-safe. */
-bool sf_is_goexit(const struct sf_still *still, uint64_t pc);
-
-/*
- * By the addresses that the kernel found: finds the cursor's own, so that the walk goes on behind it; which is the next one; and goes
- * to that pc, with no register known. False: there is none. Signal-safe.
- */
-bool sf_chain_find(struct sf_cursor *cursor);
-bool sf_chain_next(const struct sf_cursor *cursor, uint64_t *ret);
-void sf_chain_take(struct sf_cursor *cursor, uint64_t pc);
 
 /*
  * Steps once by these rules of the table, for any pc. Used by steppers that find the valid rules at a
