@@ -209,7 +209,7 @@ for i in range(3):
 """
 
 
-@pytest.mark.long("itimer")   # of the process, which no thread has
+@pytest.mark.long("timer")   # one clock with a descriptor and the one without suffice; itimer is the process's
 @pytest.mark.parametrize("clock", ["perf", "timer", "itimer", "tick"])
 def test_the_clock_of_a_forked_child(stillframe, tmp_path, clock):
     """No clock goes on in it, so it gets one of its own, and its CPU time does not wait for its end to be noticed."""
@@ -275,6 +275,7 @@ def test_a_program_that_profiles_itself(stillframe, tmp_path):
     assert "the second" in str(second.json), second.json.keys()
 
 
+@pytest.mark.long("handler")
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_two_profiles_of_one_program(stillframe, tmp_path, walk):
     """Each has the work of its own time, of all threads, with their names and labels; nothing of the other, or from between."""

@@ -78,6 +78,7 @@ def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
     assert what_it_said(t, jdk) == ([], jdk.version >= 21)
 
 
+@pytest.mark.long
 def test_the_machines_own_recorder_afterwards(stillframe, target, jdk, tmp_path):
     """Our handler stays in the machine; its recorder's CPU-time sampler, which wants SIGPROF and refuses it where there is a
     handler, works all the same."""
@@ -459,6 +460,7 @@ class ManyWhole:
 
 
 @pytest.mark.skipif(not ROOT, reason="needs root, for a container")
+@pytest.mark.long("ptrace")   # a part of what signal needs
 @pytest.mark.parametrize("engine", ["signal", "ptrace"])
 def test_a_container(stillframe, target, jdk, engine, tmp_path):
     """Process ids, mounts, root folder and /tmp of its own: watched from outside, by the id that it has there."""

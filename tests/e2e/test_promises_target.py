@@ -189,6 +189,7 @@ def test_recording_a_stopped_process(stillframe, target, tmp_path):
     assert recording.ticks > 0
 
 
+@pytest.mark.long("strace")
 @pytest.mark.parametrize("tracer", ["gdb", "strace"])
 def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
     """Only one may trace: counted losses or a clear message that names the other, and neither is disturbed."""

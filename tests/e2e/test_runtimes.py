@@ -140,6 +140,7 @@ def assert_both_are_shown(stillframe, path):
     assert total["Demo.fib()"] > 0.95 * thread[JAVA_WORKER + "fib"] > 0, (total, thread)
 
 
+@pytest.mark.long   # from inside and in a dump there are both in the short form
 def test_two_runtimes_by_ptrace(stillframe, toy, jdk, tmp_path):  # noqa: F811
     path = str(tmp_path / "both.sfr")
     record(stillframe, both(jdk, toy), path, 400, "-F", "499", "-e", "ptrace", "--max-cost", "50")

@@ -155,6 +155,7 @@ def test_what_forks_copy(inside, walk):
     assert ran["faults"] <= alone["faults"] + 8, (alone, ran)
 
 
+@pytest.mark.long("handler")   # no walk has a part in it
 @by_both_walks
 def test_setuid(inside, tmp_path, walk):
     """It drops its rights: all threads do, and it is sampled before and after."""
@@ -270,6 +271,7 @@ def test_small_and_strange_stacks(inside, walk, size):
     assert ran.report.samples > 100, ran.report.samples
 
 
+@pytest.mark.long("sampler")   # the handler is what stands on that stack
 @by_both_walks
 def test_an_alternate_stack_that_threads_share(inside, walk):
     """One alternate stack for all threads, for a handler that ends the program: handlers of ours do not meet there."""
@@ -347,6 +349,7 @@ def test_a_known_split(inside, walk, clock):
     ran.report.assert_accounts()
 
 
+@pytest.mark.long("perf")   # auto takes it
 @pytest.mark.parametrize("clock", ["auto", "perf", "tick"])
 def test_ticks_cannot_be_dodged(inside, stillframe, clock):
     """A thread that runs between the kernel's ticks gets its share, within two points beyond four standard deviations of so

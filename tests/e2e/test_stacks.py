@@ -83,6 +83,7 @@ def assert_whole(stillframe, tmp_path, target, engine, program, chain):
 
 
 @in_assembly
+@pytest.mark.long("signal")
 @by_both_engines
 def test_no_rules(stillframe, tmp_path, target, engine):
     """Functions are left by their instructions, and no 0 in a register is taken for the end."""
@@ -90,6 +91,7 @@ def test_no_rules(stillframe, tmp_path, target, engine):
 
 
 @in_assembly
+@pytest.mark.long("signal")   # the walk is the same
 @by_both_engines
 def test_exits_that_are_hard_to_find(stillframe, tmp_path, target, engine):
     """Long functions, those that keep their old stack pointer on the stack that they align, and code behind an unknown jump."""

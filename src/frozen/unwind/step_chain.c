@@ -221,5 +221,6 @@ enum sf_step sf_chain_cross(struct sf_cursor *cursor, const struct sf_region *re
 	if (find_in_chain(cursor) && find_lacking(cursor, region, fp, &pc))
 		return take(cursor, pc);
 	cursor->chain = NULL;
+	cursor->lacking = 0;
 	return SF_STEP_FAILED;
 }
