@@ -86,7 +86,7 @@ void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes);
 /* Longer copies from now on, of at least `bytes` as far as the kernel takes them; or shorter ones of `bytes`. */
 bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
 
-/* From now on samples have what the kernel finds in user mode by the frame pointers, which it takes a microsecond or two for. */
+/* From now on samples have what the kernel finds in user mode by the frame pointers, which takes it longer for each sample. */
 bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
 /*
