@@ -100,6 +100,7 @@ def test_processes_that_end_at_once(stillframe, tmp_path):
     assert mine and all(name for _, name in mine), mine
 
 
+@pytest.mark.long   # unit/test_perf_batch has whose program a child runs
 def test_forks_without_a_sample_of_their_parents(stillframe, tmp_path):
     """Programs that fork themselves several times, each for some microseconds: most that have a sample have a parent without one, and
     all have ended by then. Their name and their code are those of the program at the root of the forks."""

@@ -312,6 +312,7 @@ def test_a_runtime_that_cannot_be_suspended(stillframe, stuck, tmp_path):
     assert target.finish() == (0, "ready\nback\ndone\n")
 
 
+@pytest.mark.long
 def test_launched_beside_a_vendors_profiler(stillframe, program, tmp_path, monkeypatch):
     """A runtime that starts loads both: the vendor's as the main profiler, and the agent's."""
     for name, value in {**VENDOR, "TMPDIR": str(tmp_path)}.items():
@@ -424,6 +425,7 @@ def test_shadow_split(by_hooks, program):
     assert abs(seen + lost - counted) < 0.01 * counted and seen > 0.5 * counted, (seen, lost, counted)
 
 
+@pytest.mark.long
 def test_shadow_only(by_hooks, shadow):
     """Methods that are not named have no hooks. Depth beyond the bound is cut, and says so."""
     _, stacks, _ = by_hooks("shadow", "--shadow-only", r"^Demo\.Shadow\.(Fib|Box\.Fill|InCatch|Work)$", "--max-depth", "4", "--", "dotnet", shadow, "30")

@@ -373,6 +373,7 @@ def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
 
 # For lives of 20 µs, most of which is the kernel's work, samples and the kernel's count differ by some percent (docs/engines.md).
 @pytest.mark.alone   # the look that misses something needs CPU time of the program, which ends after two seconds
+@pytest.mark.long("0.2-")
 @pytest.mark.parametrize("life_ms, per_second, difference", [(0.02, 8000, 0.25), (0.2, 2000, 0.12)])
 def test_lives_of_microseconds_are_seen(stillframe, tmp_path, life_ms, per_second, difference):
     """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside. The

@@ -96,6 +96,7 @@ def assert_copies_are_shown(stillframe, path, engine):
     assert total["toy.outer"] >= total["toy.inner"] >= COPIES_COMPLETE[engine] * total["spin_long"], total
 
 
+@pytest.mark.long   # from inside it is in the short form
 def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
     path = str(tmp_path / "toy.sfr")
     record(stillframe, toy("copies"), path, 200, "-e", "ptrace", "--max-cost", "50")

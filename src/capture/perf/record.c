@@ -61,14 +61,21 @@ static bool take_identity(const void *bytes, struct sf_perf_record *ret)
 	return true;
 }
 
-/* The entries from `at` on up to the next mark. */
-static size_t count_addresses(const uint64_t *chain, size_t at, size_t n)
+/* The addresses from `at` on, up to the next mark, are of this context. */
+static size_t take_addresses(const uint64_t *chain, size_t at, size_t n, uint64_t mark, struct sf_perf_record *ret)
 {
 	size_t end = at;
 
 	while (end < n && chain[end] < CONTEXT_MARKS)
 		end++;
-	return end - at;
+	if (mark == PERF_CONTEXT_KERNEL && end > at) {
+		ret->chain = chain + at;
+		ret->n_chain = end - at;
+	} else if (mark == PERF_CONTEXT_USER && end > at) {
+		ret->user_chain = chain + at;
+		ret->n_user_chain = end - at;
+	}
+	return end;
 }
 
 /* A mark says of which context the addresses behind it are. */
@@ -80,17 +87,8 @@ static bool take_chain(struct rest *rest, struct sf_perf_record *ret)
 	if (!take_u64(rest, &n) || n > rest->size / sizeof(*chain))
 		return false;
 	chain = take(rest, n * sizeof(*chain));
-	for (size_t i = 0; i < n; i++) {
-		const size_t n_addresses = count_addresses(chain, i + 1, n);
-
-		if (chain[i] == PERF_CONTEXT_KERNEL && n_addresses) {
-			ret->chain = chain + i + 1;
-			ret->n_chain = n_addresses;
-		} else if (chain[i] == PERF_CONTEXT_USER && n_addresses) {
-			ret->user_chain = chain + i + 1;
-			ret->n_user_chain = n_addresses;
-		}
-	}
+	for (size_t at = 0; at < n;)
+		at = take_addresses(chain, at + 1, n, chain[at], ret);
 	return true;
 }
 
