@@ -346,11 +346,11 @@ def test_the_newest_recording(stillframe, tmp_path):
 
 
 def test_a_second_recording_has_a_name_of_its_own(stillframe, target, tmp_path):
-    pid = target("busy_split", "100").pid
+    pid = target("sleeper_O0").pid   # one that wants a CPU may wait for it for as long as the recording lasts
     for _ in range(3):
         stillframe("record", "-e", "ptrace", "-p", pid, "-d", "100ms").ok()   # which looks at it at once
     names = sorted(path.name for path in tmp_path.glob("*.sfr"))
-    assert names == sorted("busy_split-%d%s.sfr" % (pid, suffix) for suffix in ("", "-2", "-3")), names
+    assert names == sorted("sleeper_O0-%d%s.sfr" % (pid, suffix) for suffix in ("", "-2", "-3")), names
 
 
 def test_an_installed_copy_finds_its_agent(tmp_path):
