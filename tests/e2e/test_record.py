@@ -101,7 +101,7 @@ def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
     t = target("deep", 300, "spin", os.cpu_count())
 
     def held(name, *more):
-        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / name, "-F", "100khz", "--clock", "cpu", "-d", "1s", *more, "-p", t.pid)
+        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / name, "-F", "100khz", "--clock", "cpu", "-d", "1500ms", *more, "-p", t.pid)
         recording = Recording(tmp_path / name)
         assert done.status == 0, done
         recording.assert_accounts()
