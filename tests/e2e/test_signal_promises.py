@@ -417,7 +417,7 @@ def build(tmp_path, compiler, *arguments):
     return out
 
 
-@pytest.mark.long("undefined")   # it has no run-time library of that kind
+@pytest.mark.long("undefined")   # its run-time library takes no signals, memory or threads over
 @by_both_walks
 @pytest.mark.parametrize("compiler, sanitizer", [("gcc", "address"), ("clang", "address"), ("gcc", "thread"),
                                                  ("clang", "thread"), ("clang", "undefined")])

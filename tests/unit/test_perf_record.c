@@ -28,11 +28,11 @@ static void test_sample(void **state)
 	assert_int_equal(record.tid, 11);
 	assert_int_equal(record.time_ns, 12345);
 	assert_int_equal(record.cpu, 1);
-	assert_int_equal(record.n_chain, 2);
-	assert_int_equal(record.chain[0], 0xffffffff81000010);
-	assert_int_equal(record.chain[1], 0xffffffff81000020);
-	assert_int_equal(record.n_user_chain, 1);
-	assert_int_equal(record.user_chain[0], 5);
+	assert_int_equal(record.n_kernel, 2);
+	assert_int_equal(record.kernel[0], 0xffffffff81000010);
+	assert_int_equal(record.kernel[1], 0xffffffff81000020);
+	assert_int_equal(record.n_chain, 1);
+	assert_int_equal(record.chain[0], 5);
 	assert_non_null(record.regs);
 	assert_int_equal(record.regs[3], 0x1003);
 	assert_int_equal(record.stack_room, 64);
@@ -51,10 +51,10 @@ static void test_a_chain_of_user_mode(void **state)
 	(void)state;
 	made_sample(&made, 10, 11, 12345, chain, 3, PERF_SAMPLE_REGS_ABI_64, 64, 40);
 	assert_true(parse(&made, &record));
-	assert_null(record.chain);
-	assert_int_equal(record.n_chain, 0);
-	assert_int_equal(record.n_user_chain, 2);
-	assert_int_equal(record.user_chain[1], 6);
+	assert_null(record.kernel);
+	assert_int_equal(record.n_kernel, 0);
+	assert_int_equal(record.n_chain, 2);
+	assert_int_equal(record.chain[1], 6);
 }
 
 /* A kernel thread, a 32-bit one, and one whose stack could not be read at all. */
@@ -68,14 +68,14 @@ static void test_samples_with_less(void **state)
 	made_sample(&made, 1, 1, 1, chain, 0, PERF_SAMPLE_REGS_ABI_NONE, 0, 0);
 	assert_true(parse(&made, &record));
 	assert_null(record.regs);
-	assert_null(record.chain);
+	assert_null(record.kernel);
 	assert_int_equal(record.stack_room, 0);
 	assert_false(record.is_32_bit);
 	made_sample(&made, 1, 1, 1, chain, 1, PERF_SAMPLE_REGS_ABI_32, 16, 16);
 	assert_true(parse(&made, &record));
 	assert_true(record.is_32_bit);
 	assert_null(record.regs);
-	assert_int_equal(record.n_chain, 0);
+	assert_int_equal(record.n_kernel, 0);
 	made_sample(&made, 1, 1, 1, chain, 1, PERF_SAMPLE_REGS_ABI_64, 16, 0);
 	assert_true(parse(&made, &record));
 	assert_non_null(record.regs);

@@ -118,7 +118,7 @@ static void test_strikes_out_other_bids(void **state)
 	}
 }
 
-/* Twelve times as many threads as the table has places: that they come and go leaves no trace that fills it. */
+/* Several times as many threads as the table has places: that they come and go leaves no trace that fills it. */
 static void test_churn(void **state)
 {
 	const int32_t n = (is_long_form() ? 12 : 3) * SF_THREAD_TABLE_SIZE;

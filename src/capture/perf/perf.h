@@ -47,7 +47,7 @@ struct sf_perf {
 	uint64_t next_others_ns;      /* when it is asked next whether one ran that was passed over */
 	struct sf_perf_holes holes;
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
-	bool     chain_wanted;        /* stacks go on where the kernel's walk by frame pointers leads */
+	bool     chain_wanted;        /* a walk has ended where the kernel's chain would lead on */
 	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
 	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */
 };

@@ -69,11 +69,11 @@ static size_t take_addresses(const uint64_t *chain, size_t at, size_t n, uint64_
 	while (end < n && chain[end] < CONTEXT_MARKS)
 		end++;
 	if (mark == PERF_CONTEXT_KERNEL && end > at) {
+		ret->kernel = chain + at;
+		ret->n_kernel = end - at;
+	} else if (mark == PERF_CONTEXT_USER && end > at) {
 		ret->chain = chain + at;
 		ret->n_chain = end - at;
-	} else if (mark == PERF_CONTEXT_USER && end > at) {
-		ret->user_chain = chain + at;
-		ret->n_user_chain = end - at;
 	}
 	return end;
 }

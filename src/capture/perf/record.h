@@ -27,10 +27,10 @@ struct sf_perf_record {
 
 	/* PERF_RECORD_SAMPLE */
 	uint64_t period_ns;           /* of a clock, on its CPU: not in the record, added by the reader of the ring */
-	const uint64_t *chain;        /* of the kernel's frames, innermost first, without marks; NULL if n_chain is 0 */
+	const uint64_t *kernel;       /* addresses of the kernel's frames, innermost first, without marks; NULL if n_kernel is 0 */
+	size_t n_kernel;
+	const uint64_t *chain;        /* the same of user mode, found by frame pointers: pc, and return addresses; NULL if n_chain is 0 */
 	size_t n_chain;
-	const uint64_t *user_chain;   /* the same of user mode, found by frame pointers: pc, and return addresses; NULL if n_user_chain is 0 */
-	size_t n_user_chain;
 	const uint64_t *regs;         /* NULL: a thread that has none, or is in 32-bit code: */
 	bool is_32_bit;
 	const uint8_t *stack;         /* from the stack pointer on */

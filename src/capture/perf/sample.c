@@ -42,13 +42,13 @@ static uint32_t bytes_to_copy(struct sf_thread *thread, const struct sf_perf_rec
  */
 static bool has_left_user(const struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	return record->n_chain && !record->is_32_bit && (!record->regs || (!record->stack_size && thread->exec_ns));
+	return record->n_kernel && !record->is_32_bit && (!record->regs || (!record->stack_size && thread->exec_ns));
 }
 
 /* Between the exec and the thread's first sample in user mode. */
 static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	if (!record->n_chain && record->time_ns > thread->exec_ns)
+	if (!record->n_kernel && record->time_ns > thread->exec_ns)
 		thread->exec_ns = 0;
 	return thread->exec_ns && record->time_ns > thread->exec_ns;
 }
@@ -67,7 +67,7 @@ static struct parts parts_of(const struct sf_perf *perf, const struct sf_perf_re
 	const struct sf_perf_left *left = sf_perf_signals_find(&perf->signals, record);
 
 	return (struct parts){
-		.size = left ? record->stack_size : size, .n_kernel = n_kernel, .n_chain = record->n_user_chain, .left = left,
+		.size = left ? record->stack_size : size, .n_kernel = n_kernel, .n_chain = record->n_chain, .left = left,
 	};
 }
 
@@ -93,7 +93,7 @@ static void add_chain(const struct sf_perf_record *record, size_t n, struct sf_s
 {
 	ret->n_chain = (uint32_t)n;
 	if (n)
-		memcpy((uint64_t *)sf_stack_copy_kernel(ret) + ret->n_kernel, record->user_chain, n * sizeof(*record->user_chain));
+		memcpy((uint64_t *)sf_stack_copy_kernel(ret) + ret->n_kernel, record->chain, n * sizeof(*record->chain));
 }
 
 /* Behind all stacks. */
@@ -101,7 +101,7 @@ static void add_kernel(const struct sf_perf_record *record, size_t n, struct sf_
 {
 	ret->n_kernel = (uint32_t)n;
 	if (n)
-		memcpy((uint64_t *)sf_stack_copy_kernel(ret), record->chain, n * sizeof(*record->chain));
+		memcpy((uint64_t *)sf_stack_copy_kernel(ret), record->kernel, n * sizeof(*record->kernel));
 }
 
 static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
@@ -193,7 +193,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	const struct sf_copy_plan plan = plan_to_read(thread);
 	/* All of the copy: where threads sleep their stacks differ, and what the last one needed says little. */
 	const struct parts parts =
-		parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_chain : 0);
+		parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_kernel : 0);
 	const struct parts kernel = { .n_kernel = parts.n_kernel };
 	const uint32_t room = room_for(&parts), to_read = sf_copy_plan_room(&plan) + room_for(&kernel);
 	struct sf_stack_copy *copy =
@@ -218,7 +218,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 		      const struct sf_weight *weight)
 {
-	if (record->regs || (record->n_chain && !record->is_32_bit))
+	if (record->regs || (record->n_kernel && !record->is_32_bit))
 		return true;
 	sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, weight);
 	return false;
@@ -239,7 +239,7 @@ static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n-- + thread->batch.n_held, perf->events.period_ns);
-	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_chain);
+	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_kernel);
 
 	if (has_stack(perf, thread, record, &weight))
 		send(perf, thread, record, &parts, false, &weight, sf_relay_reserve_waiting(perf->base.relay, room_for(&parts)));
@@ -249,7 +249,7 @@ void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const s
 bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_weight *weight)
 {
-	const struct parts parts = parts_of(perf, record, record->stack_size, record->n_chain);
+	const struct parts parts = parts_of(perf, record, record->stack_size, record->n_kernel);
 	struct sf_stack_copy *copy;
 
 	if (!has_stack(perf, thread, record, weight))

@@ -143,7 +143,7 @@ static enum sent send(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 		return NO_ROOM;
 	if (!read_start(sleeps, &thread->sleep, &record))
 		return NO_STACK;
-	sf_perf_waits_find(waits_of(sleeps), record.chain, record.n_chain, &wait);
+	sf_perf_waits_find(waits_of(sleeps), record.kernel, record.n_kernel, &wait);
 	if (wait.has_ended)
 		return NO_STACK;
 	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;

@@ -31,7 +31,7 @@
 struct sf_copy_needs {
 	_Atomic uint32_t size;        /* shared: bytes of stack */
 	struct sf_stack_leads leads;  /* shared: to the thread's other stacks */
-	_Atomic bool chain;           /* shared: what the kernel finds by the frame pointers (sf_still.chain) would lead on from where a walk ended */
+	_Atomic bool chain;           /* shared: a walk has ended where sf_still.chain would lead on */
 	_Atomic bool again;           /* shared: the last copy was too short, or of one stack too few: take another soon */
 	_Atomic uint32_t deep_size;   /* shared: bytes of stack for a hold in place of samples of a deep stack; 0: not known */
 	_Atomic uint32_t cut_at;      /* shared: bytes of the longest copy of the kernel's, but of sleeps and events, that was too short to be walked; 0: none was */

@@ -5,17 +5,17 @@
  * The kernel has no proof of a frame, and does not see a function that has made none. So only Go's code is believed, whose functions
  * keep the frame pointer, and only return addresses behind a call.
  *
- * The chain lacks the function that called systemstack: its record has the return address into its own caller. It is what is called
- * there. Of morestack, the caller had made no record yet, and its caller is lacking, too: newstack keeps the return address into that
- * one (morebuf) in its frame on the system stack.
+ * The chain lacks the function that called systemstack: that function's record has the return address into its own caller. So the
+ * function is the one that is called there. Below morestack the chain lacks two functions: the one whose stack grows, which has made no
+ * record yet, and its caller. newstack, which morestack calls, keeps the return address into that caller in its frame (morebuf).
  */
 #include "frozen/unwind/chain.h"
 
 #include "frozen/frozen.h"
 
 #define WORD 8
-#define MAX_SEARCHED 4096           /* bytes of a stack */
-#define ALIGNMENT 32                /* of Go's functions (cmd/link, funcAlign of amd64) */
+#define MAX_SEARCHED 4096           /* bytes of a stack in which a return address is looked for */
+#define ALIGNMENT 32                /* of Go's functions (Go: cmd/link/internal/amd64, funcAlign); what is found is proven in other ways */
 #define INSIDE 2                    /* a return address in a function's first line, other than goexit's */
 #define MAX_FUNCTION 16384          /* bytes of code in which a call is looked for */
 
@@ -100,8 +100,8 @@ static bool begins_function(const struct sf_row_range *row)
 	return row->start % ALIGNMENT == 0 && row->rules->cfa.value == WORD;
 }
 
-/* The code of the function at `address`, as in the file. As much as is searched. */
-static void find_function(const struct sf_table *table, uint64_t address, uint64_t *start_ret, uint64_t *end_ret)
+/* The function at `address`: of its code as much as is searched. Addresses are as in the file. */
+static void find_in_table(const struct sf_table *table, uint64_t address, uint64_t *start_ret, uint64_t *end_ret)
 {
 	struct sf_row_range row;
 
@@ -119,22 +119,33 @@ static void find_function(const struct sf_table *table, uint64_t address, uint64
 		*end_ret = address + MAX_FUNCTION;
 }
 
+/* Where the code of the function at `address` begins and ends, as far as is searched. False: no file has rules for it. */
+static bool find_function(const struct sf_still *still, uint64_t address, uint64_t *start_ret, uint64_t *end_ret)
+{
+	const struct sf_region *region = sf_frame_region(still, address, true);
+
+	if (!region || !region->table)
+		return false;
+	find_in_table(region->table, address - region->bias, start_ret, end_ret);
+	*start_ret += region->bias;
+	*end_ret += region->bias;
+	return true;
+}
+
 /*
  * Where the function at `address` called the one that begins at `here`. Where its code has several calls of that, which of them it was
  * is not known: then the function is shown at its start. `or_jumps`: also calls of code that only jumps there.
  */
 static bool find_call_in(const struct sf_still *still, uint64_t address, uint64_t here, bool or_jumps, uint64_t *ret)
 {
-	const struct sf_region *region = sf_frame_region(still, address, true);
 	const struct sf_reader code = sf_reader_outside(&still->memory);
 	uint64_t start, end;
 
-	if (!region || !region->table || !still->arch->find_call)
+	if (!still->arch->find_call || !find_function(still, address, &start, &end))
 		return false;
-	find_function(region->table, address - region->bias, &start, &end);
-	*ret = still->arch->find_call(&code, start + region->bias, end + region->bias, here, or_jumps);
-	if (*ret && still->arch->find_call(&code, *ret, end + region->bias, here, or_jumps))
-		*ret = start + region->bias + INSIDE;
+	*ret = still->arch->find_call(&code, start, end, here, or_jumps);
+	if (*ret && still->arch->find_call(&code, *ret, end, here, or_jumps))
+		*ret = start + INSIDE;
 	return *ret;
 }
 
@@ -172,25 +183,20 @@ static bool find_first_function(const struct sf_cursor *cursor, uint64_t here, u
 }
 
 /*
- * A word on the system stack, in the frame of what the cursor's function has called, that is the return address into the function that is
- * called at `next`, behind the call of one that calls this function (`here`): *into_ret, and *pc_ret in that one.
+ * For morestack, which begins at `here`. The function whose stack grows was called by the one that is called at `next`. Searches the
+ * frame of newstack for the return address of that call: *into_ret. *pc_ret: where the function whose stack grows called morestack.
  */
 static bool find_grown(const struct sf_cursor *cursor, uint64_t here, uint64_t next, uint64_t *pc_ret, uint64_t *into_ret)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_reader code = sf_reader_outside(&still->memory);
 	const uint64_t top = cursor->regs.r[still->arch->sp], from = cursor->trace->frames[cursor->trace->n_frames - 2].sp;
-	const struct sf_region *region;
 	uint64_t caller, start, end, called;
 
-	if (!still->arch->is_behind_call(&code, next, &caller) || !caller)
+	if (!still->arch->is_behind_call(&code, next, &caller) || !caller || !find_function(still, caller, &start, &end))
 		return false;
-	region = sf_frame_region(still, caller, true);
-	if (!region || !region->table)
-		return false;
-	find_function(region->table, caller - region->bias, &start, &end);
 	for (uint64_t at = from; at < top && at - from < MAX_SEARCHED; at += WORD) {
-		if (sf_read_u64(&still->memory, at, into_ret) && *into_ret > caller && *into_ret <= end + region->bias &&
+		if (sf_read_u64(&still->memory, at, into_ret) && *into_ret > caller && *into_ret <= end &&
 		    still->arch->is_behind_call(&code, *into_ret, &called) && called && find_call_in(still, called, here, true, pc_ret))
 			return true;
 	}

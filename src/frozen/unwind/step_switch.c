@@ -27,7 +27,7 @@
 #define MAX_CHAIN 512               /* frame records on one stack */
 #define MAX_STACK ((uint64_t)1 << 20)
 #define MAX_SEARCHED 4096           /* bytes below the record */
-#define ALIGNMENT 16                /* of Go's functions */
+#define ALIGNMENT 16                /* of Go's functions, at the least */
 
 /* The lowest sp of the frames on the stack that ends at `top`. */
 static uint64_t lowest_sp(const struct sf_trace *trace, uint64_t top)
