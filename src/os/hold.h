@@ -47,9 +47,9 @@ struct sf_held {
 	bool    ours;        /* it stopped for the request, and not for a signal */
 	bool    is_32_bit;   /* sf_hold_registers found it in 32-bit code: there is nothing to read */
 	bool    read;        /* sf_hold_registers was called, and ... */
-	bool    to_mend;     /* ... found a system call that failed only because of the hold, */
-	bool    at_sleep;    /* or one that it was about to sleep in, and */
-	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
+	bool    to_mend;     /* ... found a system call that failed only because of the hold */
+	int32_t syscall;     /* it returns from this call or starts it again, or SF_SYSCALL_NONE */
+	bool    in_wait;     /* it was about to sleep in that call, or that call only waits (sf_syscall_only_waits) */
 };
 
 /* Whether the thread was in a job control stop, to which it returns at its release. */
@@ -69,15 +69,6 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 
 /* Releases the thread. Signal-safe. */
 void sf_hold_release(struct sf_held *held);
-
-/* Moves the calling thread to a CPU; -1: lets it run wherever it might before. */
-void sf_cpu_move(int cpu);
-
-/*
- * Lets the calling thread run as soon as it wakes, where that is allowed: while the caller waits for a
- * CPU, the threads that it holds do not run. The caller stays an ordinary thread (no real-time class).
- */
-void sf_cpu_prefer(void);
 
 #define SF_HOLD_OTHERS_NS UINT64_C(200000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine and without a nice value */
 

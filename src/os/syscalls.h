@@ -22,8 +22,11 @@ int32_t sf_syscall_number(const char *name);
  */
 bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
 
-/* Whether a call is there to wait or to give the CPU away, and takes hardly any CPU time of its own. */
-bool sf_syscall_only_waits(int32_t number);
+/*
+ * Whether a call is there to wait or to give the CPU away, and takes hardly any CPU time of its own. `second`: its second
+ * argument. By it futex(2) waits, or wakes another thread, which takes as long as a send.
+ */
+bool sf_syscall_only_waits(int32_t number, uint64_t second);
 
 /*
  * Describes the object for which a blocked thread waits, for display: "futex 0x7f.. (a lock or

@@ -371,14 +371,17 @@ static void in_a_wait_only_a_prompt_stop_counts(void **state)
 	assert_true(stands(false, SF_PROMPT_NS + 1, 0));
 }
 
-/* Wherever it stands, or in a call, after whatever wait. */
+/* Wherever it stands, or in a call that does more than wait, after whatever wait. */
 static void a_displaced_thread_is_where_it_ran(void **state)
 {
 	(void)state;
 	thread->hold.displaced = SF_DISPLACED_ANYWHERE;
 	assert_true(stands(true, MS, 1));
 	thread->hold.displaced = SF_DISPLACED_IN_CALL;
-	assert_true(stands(true, MS, 1));
+	assert_false(stands(true, MS, 1));
+	thread->hold.tick_ns = thread->looked_ns = 2000 * MS;
+	run.wait_ns += MS / 2;
+	assert_true(sf_thread_settle(thread, 2001 * MS, true, false));
 	thread->hold.displaced = SF_DISPLACED_NOWHERE;
 	assert_false(stands(true, MS, 1));
 }

@@ -18,6 +18,7 @@
 
 #include "capture/ptrace/displaced.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/hold.h"
 
 #define REST_NS 1000000

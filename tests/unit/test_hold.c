@@ -2,17 +2,20 @@
 /*
  * Signals that a thread takes while it is held. A child waits in epoll_wait(), which an interruption makes fail. It is
  * attached to, gets a signal, stands for it, and is let go. Its call may fail only where it fails without a tracer.
+ * And which calls only wait.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +23,7 @@
 
 #include "frozen/arch.h"
 #include "os/hold.h"
+#include "os/syscalls.h"
 #include "os/task.h"
 
 enum { WAITED = 10, FAILED, FAILED_AFTER_HANDLER }; /* how the child ends */
@@ -33,6 +37,7 @@ static void handle(int number)
 }
 
 struct child {
+	void (*wait)(int fd);
 	int signal;
 	void (*action)(int);
 	pid_t pid;
@@ -52,6 +57,13 @@ static void wait_for_data(int fd)
 	_exit(n == 1 ? WAITED : n < 0 && errno == EINTR ? handled ? FAILED_AFTER_HANDLER : FAILED : 1);
 }
 
+static void read_data(int fd)
+{
+	char byte;
+
+	_exit(read(fd, &byte, 1) == 1 ? WAITED : FAILED);
+}
+
 static void start(struct child *child)
 {
 	assert_int_equal(pipe(child->ends), 0);
@@ -59,7 +71,7 @@ static void start(struct child *child)
 	if (child->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(child->signal, child->action);
-		wait_for_data(child->ends[0]);
+		child->wait(child->ends[0]);
 	}
 	while (sf_task_letter(child->pid, child->pid) != 'S')
 		usleep(1000);
@@ -77,9 +89,9 @@ static void hold(void *arg)
 		sf_hold_release(&child->held);
 }
 
-static int end_after(int signal, void (*action)(int))
+static int end_of(void (*wait_in)(int fd), int signal, void (*action)(int))
 {
-	struct child child = { .signal = signal, .action = action };
+	struct child child = { .wait = wait_in, .signal = signal, .action = action };
 	struct sf_error err = { 0 };
 	int status = 0;
 
@@ -87,6 +99,7 @@ static int end_after(int signal, void (*action)(int))
 	assert_true(sf_hold_run(hold, &child, &err));
 	assert_int_equal(child.held.signal, signal);
 	assert_false(child.held.ours);
+	assert_true(child.held.in_wait);
 	if (signal == SIGSTOP) {
 		assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
 		assert_true(WIFSTOPPED(status));
@@ -99,6 +112,11 @@ static int end_after(int signal, void (*action)(int))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static int end_after(int signal, void (*action)(int))
+{
+	return end_of(wait_for_data, signal, action);
+}
+
 /* Without a tracer the kernel discards these when they are sent. */
 static void test_ignored_signals(void **state)
 {
@@ -106,6 +124,7 @@ static void test_ignored_signals(void **state)
 	assert_int_equal(end_after(SIGCHLD, SIG_DFL), WAITED);
 	assert_int_equal(end_after(SIGWINCH, SIG_DFL), WAITED);
 	assert_int_equal(end_after(SIGUSR1, SIG_IGN), WAITED);
+	assert_int_equal(end_of(read_data, SIGCHLD, SIG_DFL), WAITED);
 }
 
 static void test_signals_of_the_program(void **state)
@@ -116,11 +135,25 @@ static void test_signals_of_the_program(void **state)
 	assert_int_equal(end_after(SIGSTOP, SIG_DFL), FAILED);
 }
 
+static void test_calls_that_only_wait(void **state)
+{
+	(void)state;
+	assert_true(sf_syscall_only_waits(SYS_futex, FUTEX_WAIT | FUTEX_PRIVATE_FLAG));
+	assert_true(sf_syscall_only_waits(SYS_futex, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME));
+	assert_true(sf_syscall_only_waits(SYS_futex, FUTEX_LOCK_PI));
+	assert_false(sf_syscall_only_waits(SYS_futex, FUTEX_WAKE | FUTEX_PRIVATE_FLAG));
+	assert_false(sf_syscall_only_waits(SYS_futex, FUTEX_CMP_REQUEUE));
+	assert_true(sf_syscall_only_waits(SYS_epoll_pwait, FUTEX_WAKE));
+	assert_false(sf_syscall_only_waits(SYS_write, FUTEX_WAIT));
+	assert_false(sf_syscall_only_waits(SF_SYSCALL_NONE, FUTEX_WAIT));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ignored_signals),
 		cmocka_unit_test(test_signals_of_the_program),
+		cmocka_unit_test(test_calls_that_only_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

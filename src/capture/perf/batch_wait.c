@@ -10,6 +10,7 @@
 
 #include "capture/perf/perf.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/perf_events.h"
 
 #define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */

@@ -3,6 +3,7 @@
 #include "capture/perf/deep.h"
 
 #include "capture/perf/perf.h"
+#include "os/cpu.h"
 
 #define IDLE_LOOKS 40 /* in a row that found the thread asleep, after which it is due no more before its next sample */
 

@@ -4,6 +4,7 @@
 
 #include "capture/perf/perf.h"
 #include "frozen/signal/ticks.h"
+#include "os/cpu.h"
 
 #define LATE_PART 64      /* of the periods of samples: so much more CPU time may be theirs, since a clock's interrupt comes late; ... */
 #define LATE_PART_LOST 20 /* ... and where no hold would find the rest */

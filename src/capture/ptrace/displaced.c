@@ -3,7 +3,7 @@
 #include "capture/ptrace/displaced.h"
 
 #include "os/clock.h"
-#include "os/hold.h"
+#include "os/cpu.h"
 
 #define AT_ONCE_NS 5000 /* a thread on its way into a sleep sleeps within this time, too */
 #define OVERDUE_PERIODS 40      /* of CPU time without a sample */

@@ -45,7 +45,8 @@ bool sf_displacement_is_of(const struct sf_displacement *displacement, struct sf
 /*
  * Where the thread, which was displaced, must be now to have been there at that moment. The holding thread gets the CPU
  * at once, or at the end of the thread's system call. If it has waited for longer than a call takes, the thread is in a
- * long call, or the kernel let the thread run on, as it does on a busy machine for a thread that is owed CPU time.
+ * long call, or the kernel let the thread run on: on a busy machine it does so for a thread that is owed CPU time, unless
+ * the holding thread has a real-time priority (os/cpu.h).
  */
 enum sf_displaced_place sf_displacement_place(const struct sf_displacement *displacement, const struct sf_thread *thread,
 					      bool machine_is_busy);

@@ -10,6 +10,7 @@
 #include "capture/ptrace/ptrace.h"
 #include "capture/ptrace/stack_copy.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/process.h"
 #include "os/syscalls.h"
 

@@ -6,8 +6,8 @@
 
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/perf_events.h"
-#include "os/syscalls.h"
 
 #define MAX_REQUESTED 64                /* holds under way at a time */
 #define PATIENCE_NS 1000000         /* how long one thread is waited for before the next */
@@ -81,10 +81,9 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 		      struct sf_stack_copy *copy, uint64_t hold_ns)
 {
 	bool awake = sf_thread_awake(thread);
-	bool in_wait = held->at_sleep || sf_syscall_only_waits(held->syscall);
 	const struct sf_task_run before = thread->run;
 	bool in_call = held->syscall != SF_SYSCALL_NONE;
-	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_call, in_wait);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_call, held->in_wait);
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)

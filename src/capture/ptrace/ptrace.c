@@ -17,6 +17,7 @@
 
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/rights.h"
 
 #define NOTABLE_S 0.5               /* sampled for less, there is no note of how often that was */

@@ -196,10 +196,13 @@ static bool is_evidence(const struct sf_thread *thread, bool in_wait, uint64_t s
 	return !in_wait || (!waited_ns && stood_ns <= thread->hold.requested_ns + SF_PROMPT_NS);
 }
 
-/* The thread that was displaced stands where it ran then. */
-static bool is_where_displaced(const struct sf_thread *thread, bool in_call)
+/*
+ * The thread that was displaced stands where it ran then. If that took longer than a call that only waits, a thread in
+ * such a call has come there since.
+ */
+static bool is_where_displaced(const struct sf_thread *thread, bool in_call, bool in_wait)
 {
-	return thread->hold.displaced == SF_DISPLACED_ANYWHERE || (thread->hold.displaced == SF_DISPLACED_IN_CALL && in_call);
+	return thread->hold.displaced == SF_DISPLACED_ANYWHERE || (thread->hold.displaced == SF_DISPLACED_IN_CALL && in_call && !in_wait);
 }
 
 /* The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. */
@@ -212,7 +215,7 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_call,
 		return true;
 	waited_ns = run.wait_ns - thread->run.wait_ns;
 	count_run(thread, &run);
-	return is_where_displaced(thread, in_call) ||
+	return is_where_displaced(thread, in_call, in_wait) ||
 	       (is_evidence(thread, in_wait, stood_ns, waited_ns) && was_on_cpu(thread, stood_ns, waited_ns));
 }
 

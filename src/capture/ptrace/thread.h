@@ -64,7 +64,7 @@ struct sf_thread_use {
 /* Of a thread that was displaced (displaced.h): in which places it ran at the moment that the holding thread chose. */
 enum sf_displaced_place {
 	SF_DISPLACED_NOWHERE,
-	SF_DISPLACED_IN_CALL,      /* only in a system call */
+	SF_DISPLACED_IN_CALL,      /* only in a system call that does more than wait */
 	SF_DISPLACED_ANYWHERE,
 };
 
@@ -232,7 +232,8 @@ void sf_thread_add_elapsed(struct sf_thread *thread, uint64_t now_ns);
  * stopped is evidence of where it spends CPU time. That place is no evidence if the thread had waited for a CPU since
  * before the tick: then it is the place of its preemption. `in_wait`: the thread stopped in a system call that it sleeps
  * in, or at the end of one that only waits. It has mostly come there after the request, or has not run since it woke up:
- * what it computed is elsewhere. A thread that was displaced (hold.displaced) stands where it ran, also in such a call.
+ * what it computed is elsewhere. A thread that was displaced (hold.displaced) stands where it ran, also in such a call,
+ * unless the holding thread had to wait for its CPU.
  */
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_call, bool in_wait);
 

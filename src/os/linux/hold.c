@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -24,6 +23,7 @@
 #include "os/process.h"
 #include "os/rights.h"
 #include "os/stuck.h"
+#include "os/syscalls.h"
 #include "os/task.h"
 
 struct call {
@@ -186,12 +186,14 @@ static void mend_system_call(struct sf_held *held)
 bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 {
 	struct user_regs_struct regs;
+	bool at_sleep;
 
 	if (!get_registers(held, &regs))
 		return false;
 	sf_user_regs_load(&regs, ret);
 	held->read = true;
-	held->syscall = sf_user_regs_syscall(&regs, &held->at_sleep);
+	held->syscall = sf_user_regs_syscall(&regs, &at_sleep);
+	held->in_wait = at_sleep || sf_syscall_only_waits(held->syscall, sf_user_regs_second_argument(&regs));
 	held->to_mend = is_for_us(held) && sf_user_regs_mend(&regs);
 	return true;
 }
@@ -201,51 +203,6 @@ void sf_hold_release(struct sf_held *held)
 	if (is_for_us(held) && (held->to_mend || !held->read))
 		mend_system_call(held);
 	ptrace(PTRACE_DETACH, held->tid, NULL, (void *)(intptr_t)held->signal);
-}
-
-void sf_cpu_move(int cpu)
-{
-	static _Thread_local int present = -1;
-	static _Thread_local cpu_set_t before;
-	cpu_set_t set;
-
-	if (cpu == present)
-		return;
-	if (present < 0)
-		sched_getaffinity(0, sizeof(before), &before);
-	present = cpu;
-	if (cpu < 0) {
-		sched_setaffinity(0, sizeof(before), &before);
-		return;
-	}
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
-/*
- * Two means. A nice value below that of everyone else (root or CAP_SYS_NICE). And a short slice,
- * which gives an early deadline at each wake-up and needs no right: since Linux 6.12 sched_runtime
- * of an ordinary thread asks for one (kernel: Documentation/scheduler/sched-eevdf.rst); older
- * kernels ignore it.
- */
-void sf_cpu_prefer(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER };
-
-	prctl(PR_SET_TIMERSLACK, 1); /* ns; else its timers wait for others for 50 us */
-	attr.nice = -20;
-	attr.runtime = 100000;
-	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0) {
-		attr.nice = 0;
-		syscall(SYS_sched_setattr, 0, &attr, 0);
-	}
 }
 
 /*

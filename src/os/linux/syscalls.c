@@ -108,10 +108,27 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size)
 	return ret;
 }
 
-bool sf_syscall_only_waits(int32_t number)
+/* futex(2) */
+static bool futex_waits(uint64_t operation)
+{
+	switch (operation & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool sf_syscall_only_waits(int32_t number, uint64_t second)
 {
 	const struct call *call = find_call(number);
 
+	if (number == SYS_futex)
+		return futex_waits(second);
 	return number == SYS_sched_yield || (call && call->only_waits);
 }
 

@@ -23,6 +23,9 @@ bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *num
  */
 int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrupted_ret);
 
+/* ... and the second argument of that call. */
+uint64_t sf_user_regs_second_argument(const struct user_regs_struct *regs);
+
 /* Turns an EINTR that only our stop caused into a restart; false when there is nothing to do. */
 bool sf_user_regs_mend(struct user_regs_struct *regs);
 

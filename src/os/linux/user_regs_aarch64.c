@@ -21,6 +21,11 @@ int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrup
 	return SF_SYSCALL_NONE;
 }
 
+uint64_t sf_user_regs_second_argument(const struct user_regs_struct *regs)
+{
+	return regs->regs[1];
+}
+
 bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret)
 {
 	(void)saved;

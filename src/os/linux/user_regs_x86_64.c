@@ -66,6 +66,11 @@ int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrup
 	return number;
 }
 
+uint64_t sf_user_regs_second_argument(const struct user_regs_struct *regs)
+{
+	return regs->rsi;
+}
+
 bool sf_user_regs_mend(struct user_regs_struct *regs)
 {
 	int32_t number = syscall_of(regs);
