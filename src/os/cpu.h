@@ -3,6 +3,8 @@
 #ifndef SF_OS_CPU_H
 #define SF_OS_CPU_H
 
+#include <stdbool.h>
+
 /* Moves the calling thread to a CPU; -1: lets it run wherever it might before. */
 void sf_cpu_move(int cpu);
 
@@ -14,5 +16,8 @@ void sf_cpu_move(int cpu);
  * Threads and processes that the caller starts later are ordinary ones.
  */
 void sf_cpu_prefer(void);
+
+/* Whether it may have that priority, by a try. Afterwards the calling thread, an ordinary one, is as before. */
+bool sf_cpu_may_prefer(void);
 
 #endif

@@ -17,7 +17,8 @@
 	X(PERFMON, "CAP_PERFMON")       /* perf events of all processes and of the kernel */                           \
 	X(BPF, "CAP_BPF")               /* BPF programs; to read the kernel's memory they need PERFMON, too */         \
 	X(TRACE, "CAP_SYS_PTRACE")      /* memory of other users' processes, and holding their threads */              \
-	X(SYMBOLS, "CAP_SYSLOG")        /* addresses of the kernel's functions */
+	X(SYMBOLS, "CAP_SYSLOG")        /* addresses of the kernel's functions */                                      \
+	X(PRIORITY, "CAP_SYS_NICE")     /* a real-time priority (os/cpu.h) */
 
 enum sf_right {
 #define X(name, text) SF_RIGHT_##name,
@@ -29,7 +30,7 @@ enum sf_right {
 #define SF_RIGHT_BIT(name) (1u << SF_RIGHT_##name)
 #define SF_ALL_RIGHTS ((1u << SF_N_RIGHTS) - 1)
 
-/* Those of `rights` (bits) that this process does not have. In a user namespace, PERFMON, BPF and SYMBOLS count for nothing. */
+/* Those of `rights` (bits) that this process does not have. In a user namespace only TRACE counts. */
 unsigned sf_rights_missing(unsigned rights);
 
 /* "CAP_BPF and CAP_PERFMON"; "" for none. Returns ret. */

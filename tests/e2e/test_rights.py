@@ -17,7 +17,7 @@ pytestmark = pytest.mark.waits
 OTHER_USER = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]
 # setpriv itself still has root's rights when it executes a program, for which the kernel then does not notice that a file gives more.
 ORDINARY = [*NOBODY, "env"]
-RIGHTS = ["CAP_PERFMON", "CAP_BPF", "CAP_SYS_PTRACE", "CAP_SYSLOG"]
+RIGHTS = ["CAP_PERFMON", "CAP_BPF", "CAP_SYS_PTRACE", "CAP_SYSLOG", "CAP_SYS_NICE"]
 
 
 def with_rights(*rights):
@@ -36,7 +36,7 @@ def test_the_rights_for_bpf(stillframe, everybodys):
     bpf = "the kernel says what it has saved"
     done = stillframe("doctor", prefix=NOBODY, **how).ok()
     assert not [line for line in done.out.splitlines() if line.startswith(" " * 8)], done
-    assert "user id 65534, without CAP_PERFMON, CAP_BPF, CAP_SYS_PTRACE and CAP_SYSLOG" in finding(done, "user id")[1]
+    assert "user id 65534, without CAP_PERFMON, CAP_BPF, CAP_SYS_PTRACE, CAP_SYSLOG and CAP_SYS_NICE" in finding(done, "user id")[1]
     assert "have CAP_PERFMON and CAP_BPF (" in finding(done, bpf)[1] and "doctor --setcap prints the command that gives this program CAP_PERFMON" in " ".join(done.out.split())
     done = stillframe("doctor", prefix=with_rights("perfmon"), **how).ok()
     assert "have CAP_BPF (" in finding(done, bpf)[1]
@@ -72,6 +72,20 @@ def test_names_of_the_kernel(stillframe):
     assert good == "no" and "have CAP_SYSLOG" in text, text
 
 
+def test_the_priority(stillframe, everybodys):
+    """By a try: the right gives it, and a limit of real-time CPU time takes it."""
+    need_root()
+    stillframe.path = everybodys.stillframe()
+    how = {"cwd": "/", "env": everybodys.environment}
+    before = "stillframe goes before"
+    good, text = finding(stillframe("doctor", prefix=NOBODY, **how).ok(), before)
+    assert good == "no" and "have CAP_SYS_NICE (stillframe doctor --setcap)" in text, text
+    if finding(stillframe("doctor").ok(), before)[0] != "ok":
+        pytest.skip("a real-time priority is refused here, to root, too")
+    assert finding(stillframe("doctor", prefix=with_rights("sys_nice"), **how).ok(), before)[0] == "ok"
+    assert finding(stillframe("doctor", prefix=["prlimit", "--rttime=1000000:1000000"]).ok(), before)[0] == "no"
+
+
 # --- a file with rights ----------------------------------------------------------------------------
 
 
@@ -81,7 +95,7 @@ def gifted(stillframe, everybodys):
     stillframe.path = everybodys.stillframe()
     need("setcap")
     command = shlex.split(stillframe("doctor", "--setcap").ok().out)
-    assert command == ["sudo", "setcap", "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog+ep", stillframe.path]
+    assert command == ["sudo", "setcap", "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_sys_nice+ep", stillframe.path]
     done = subprocess.run(command[1:], capture_output=True, text=True)
     if done.returncode:
         pytest.skip("setcap does not work here: " + done.stderr.strip())
@@ -94,7 +108,7 @@ def gifted(stillframe, everybodys):
 def test_it_sees_what_root_sees(gifted, everybodys, stillframe):
     """A process of another user: dumped without a hold, and recorded with the kernel's frames and their names."""
     doctor = gifted("doctor").ok()
-    assert "--setcap" not in doctor.out and "with " + ", ".join(RIGHTS[:3]) + " and CAP_SYSLOG" in finding(doctor, "user id")[1]
+    assert "--setcap" not in doctor.out and "with " + ", ".join(RIGHTS[:-1]) + " and CAP_SYS_NICE" in finding(doctor, "user id")[1]
     if finding(doctor, "the kernel says what it has saved")[0] != "ok":
         pytest.skip("BPF may not be used here: " + finding(doctor, "the kernel says what it has saved")[1])
     asleep = Target([*OTHER_USER, everybodys.program("lock_wait")]).falls_asleep()

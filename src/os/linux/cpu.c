@@ -31,13 +31,13 @@ void sf_cpu_move(int cpu)
 }
 
 /* A limit of real-time CPU time would end the process with SIGXCPU (getrlimit(2)). */
-static bool prefer_by_class(void)
+static bool prefer_by_class(int flag)
 {
 	const struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
 	struct rlimit limit;
 
 	return getrlimit(RLIMIT_RTTIME, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY &&
-	       sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0;
+	       sched_setscheduler(0, SCHED_FIFO | flag, &lowest) == 0;
 }
 
 /*
@@ -70,6 +70,14 @@ void sf_cpu_prefer(void)
 	const int class = sched_getscheduler(0);
 
 	prctl(PR_SET_TIMERSLACK, 1); /* ns; else its timers wait for others for 50 us */
-	if ((class == SCHED_OTHER || class == SCHED_BATCH || class == SCHED_IDLE) && !prefer_by_class())
+	if ((class == SCHED_OTHER || class == SCHED_BATCH || class == SCHED_IDLE) && !prefer_by_class(SCHED_RESET_ON_FORK))
 		prefer_as_ordinary();
+}
+
+/* Not every user may take that flag back. */
+bool sf_cpu_may_prefer(void)
+{
+	const struct sched_param none = { 0 };
+
+	return prefer_by_class(0) && sched_setscheduler(0, SCHED_OTHER, &none) == 0;
 }

@@ -28,6 +28,7 @@ static const struct {
 	[SF_RIGHT_BPF] = { .number = CAP_BPF, .older = CAP_SYS_ADMIN },
 	[SF_RIGHT_TRACE] = { .number = CAP_SYS_PTRACE, .older = CAP_SYS_PTRACE },
 	[SF_RIGHT_SYMBOLS] = { .number = CAP_SYSLOG, .older = CAP_SYSLOG },
+	[SF_RIGHT_PRIORITY] = { .number = CAP_SYS_NICE, .older = CAP_SYS_NICE },
 };
 
 static const char *const texts[SF_N_RIGHTS] = {
