@@ -54,6 +54,12 @@ struct sf_exit {
 	uint64_t jump;           /* of a guess: behind that jump. sp is `size` bytes further up there */
 };
 
+/* Where the handler's address is, at a place in a throw. */
+struct sf_throw {
+	uint8_t reg;    /* in this register; SF_NO_REG: on the stack, */
+	uint8_t pushed; /* so many bytes above sp. Its code begins with sp behind it */
+};
+
 /*
  * The registers of one frame. r[] is indexed by DWARF number (x86-64: 0 rax ... 7 rsp ... 15 r15,
  * System V psABI figure 3.36; aarch64: 0 x0 ... 30 lr, 31 sp, AADWARF64 section 4.1).
@@ -175,6 +181,25 @@ struct sf_arch {
 	 * read for that.
 	 */
 	bool (*follow_epilogue)(const struct sf_reader *memory, uint64_t start, uint64_t end, struct sf_regs *regs);
+
+	/*
+	 * Whether a thread at pc throws, and sp leads to the handler's record already: the rules of the function that throws do not
+	 * hold for that sp. NULL: no code is read for that.
+	 */
+	bool (*is_in_throw)(const struct sf_reader *reader, uint64_t pc, struct sf_throw *ret);
+
+	/*
+	 * Whether the instruction at pc jumps to a place that lies before it, or (`exact`) the one behind a call there, or behind an instruction that leaves sp
+	 * alone, does. NULL: no
+	 * code is read for that.
+	 */
+	bool (*jumps_back)(const struct sf_reader *reader, uint64_t pc, bool exact, uint64_t *target_ret);
+
+	/*
+	 * Whether the word below sp at pc was the last one that a pop took. A pop ends at `start`, or comes between `start` and pc, and
+	 * from there up to pc no instruction moves sp, jumps, calls or returns. NULL: no code is read for that.
+	 */
+	bool (*keeps_popped)(const struct sf_reader *reader, uint64_t start, uint64_t pc);
 
 	/*
 	 * For frames that only a frame pointer leads out of, where it is not known

@@ -9,6 +9,8 @@
 #include "frozen/pattern_x86_64.h"
 #include "frozen/prologue_x86_64.h"
 #include "frozen/reader.h"
+#include "frozen/straight_x86_64.h"
+#include "frozen/throw_x86_64.h"
 
 #include "frozen/frozen.h"
 
@@ -322,6 +324,9 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_first_call = is_first_call,
 	.has_popped = has_popped,
 	.follow_epilogue = sf_x86_follow_epilogue,
+	.is_in_throw = sf_x86_is_in_throw,
+	.jumps_back = sf_x86_jumps_back,
+	.keeps_popped = sf_x86_keeps_popped,
 	.prologue = sf_x86_prologue,
 	.jump_slot = jump_slot,
 	.jumps_to = sf_x86_jumps_to,

@@ -27,7 +27,8 @@
 	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it") \
 	X(AWAITS, "awaits", "it awaits the callee, as objects in memory say; it is not on the stack") \
 	X(HOOKS, "hooks", "noted by hooks that the runtime calls where methods are entered and left") \
-	X(CHAIN, "chain", "by the frame pointers, which the kernel has followed when the sample was taken")
+	X(CHAIN, "chain", "by the frame pointers, which the kernel has followed when the sample was taken") \
+	X(HANDLER, "handler", "it catches what the callee throws, by the callee's instructions")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,

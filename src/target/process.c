@@ -171,6 +171,7 @@ static struct sf_code_map *make_map(const struct collecting *collecting,
 		return NULL;
 	show_runtimes(process, map);
 	map->n_regions = n;
+	map->pops_return = false;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_region *region = &map->regions[i];
 
@@ -180,6 +181,7 @@ static struct sf_code_map *make_map(const struct collecting *collecting,
 				sf_images_get(collecting->images, region->image);
 
 			region->table = image->table.header ? &image->table : NULL;
+			map->pops_return |= region->table && region->table->header->flags & SF_TABLE_POPS_RETURN;
 		}
 	}
 	return map;

@@ -307,6 +307,22 @@ static void copy_rules(struct sf_rules *ret, const struct sf_intern *rules)
 		memcpy(&ret[i], sf_intern_get(rules, i + 1, NULL), sizeof(*ret));
 }
 
+/* Rules count from sp, and the return address is below it. */
+static bool pops_return(const struct sf_rules *rules, uint8_t sp)
+{
+	return rules->cfa.how == SF_HOW_REGISTER_PLUS && rules->cfa.reg == sp && rules->ra.how == SF_HOW_AT_CFA &&
+	       (int64_t)rules->cfa.value + rules->ra.value < 0;
+}
+
+static uint16_t flags_of(const struct sf_intern *rules, const struct sf_arch *arch)
+{
+	uint16_t flags = 0;
+
+	for (uint32_t i = 0; i < sf_intern_count(rules); i++)
+		flags |= pops_return(sf_intern_get(rules, i + 1, NULL), arch->sp) ? SF_TABLE_POPS_RETURN : 0;
+	return flags;
+}
+
 uint32_t sf_rows_checksum(const void *block, size_t size)
 {
 	struct sf_table_header header;
@@ -330,6 +346,7 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 
 	header.magic = SF_TABLE_MAGIC;
 	header.version = SF_TABLE_VERSION;
+	header.flags |= n_rows ? flags_of(rows->rules, sf_arch_by_machine(known->elf_machine)) : 0;
 	header.n_rows = (uint32_t)n_rows;
 	header.n_rules = (uint32_t)n_rules;
 	header.blob_size = (uint32_t)blob_size;

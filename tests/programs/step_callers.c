@@ -27,11 +27,18 @@ static struct stepping stepping;
 static unsigned long answers[N_ANSWERS], elsewhere;
 static bool to_rules;
 
-static void complain(const char *what, const struct sf_trace *trace, unsigned depth)
+static void complain(const char *what, const struct sf_trace *trace, unsigned depth, unsigned first)
 {
+	const struct sf_frame *frame = depth + first < trace->n_frames ? &trace->frames[depth + first] : NULL;
+
 	printf("%s at 0x%llx: caller %u is 0x%" PRIx64 ", not 0x%" PRIx64 " by %s\n", what, stepping.regs.rip, depth,
-	       stepping_call(&stepping, depth)->pc, depth + 1 < trace->n_frames ? trace->frames[depth + 1].pc : 0,
-	       depth + 1 < trace->n_frames ? sf_via_word(trace->frames[depth + 1].via) : "nothing");
+	       stepping_call(&stepping, depth)->pc, frame ? frame->pc : 0, frame ? sf_via_word(frame->via) : "nothing");
+}
+
+/* The handler of an exception is a frame that no call leads to. Its callers are the calls that stand. */
+static bool is_caught(const struct sf_trace *trace)
+{
+	return trace->n_frames > 1 && trace->frames[1].via == SF_VIA_HANDLER;
 }
 
 static bool is_beyond(const struct sf_trace *trace, unsigned frame)
@@ -42,18 +49,19 @@ static bool is_beyond(const struct sf_trace *trace, unsigned frame)
 static void judge(void)
 {
 	const struct sf_trace *trace = stepping_walk(&stepping);
+	const unsigned first = is_caught(trace) ? 2 : 1;
 	unsigned depth = 0;
 	bool guessed = false;
 
-	for (; depth < stepping.n_calls && stepping_stands(&stepping, depth) && !is_beyond(trace, depth + 1); depth++) {
-		if (depth + 1 == trace->n_frames || trace->frames[depth + 1].pc != stepping_call(&stepping, depth)->pc) {
-			const bool cut = depth + 1 == trace->n_frames;
+	for (; depth < stepping.n_calls && stepping_stands(&stepping, depth) && !is_beyond(trace, depth + first); depth++) {
+		const bool cut = depth + first >= trace->n_frames;
 
+		if (cut || trace->frames[depth + first].pc != stepping_call(&stepping, depth)->pc) {
 			answers[cut ? CUT : WRONG]++;
-			complain(cut ? "cut" : "wrong", trace, depth);
+			complain(cut ? "cut" : "wrong", trace, depth, first);
 			return;
 		}
-		guessed |= trace->frames[depth + 1].via == SF_VIA_GUESS;
+		guessed |= trace->frames[depth + first].via == SF_VIA_GUESS;
 	}
 	if (depth)
 		answers[guessed ? GUESSED : RIGHT]++;

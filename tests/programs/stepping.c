@@ -118,6 +118,13 @@ static bool is_return(const uint8_t *code)
 	return code[0] == 0xc3 || code[0] == 0xc2;
 }
 
+/* pop, in OCaml's runtime too: the return address is kept elsewhere, and is also just below sp still. */
+static bool is_pop(const uint8_t *code)
+{
+	code += (code[0] & 0xf0) == 0x40;
+	return (code[0] & 0xf8) == 0x58 || (code[0] == 0x8f && (code[1] >> 3 & 7) == 0);
+}
+
 static void push_call(struct stepping *stepping, struct stepping_call call)
 {
 	if (stepping->n_calls == STEPPING_CALLS)
@@ -135,7 +142,9 @@ static void account(struct stepping *stepping, const struct user_regs_struct *be
 	if (moves_return_address(code) && stepping->n_calls && stepping_call(stepping, 0)->sp == before->rsp)
 		stepping->calls[stepping->n_calls - 1].sp = after->rbp + 8;
 	n_before = stepping->n_calls;
-	while (stepping->n_calls && after->rsp > stepping->calls[stepping->n_calls - 1].sp)
+	if (n_before && after->rsp > before->rsp)
+		stepping->calls[n_before - 1].popped = is_pop(code) && stepping_call(stepping, 0)->sp == before->rsp ? 8 : 0;
+	while (stepping->n_calls && after->rsp > stepping_call(stepping, 0)->sp + stepping_call(stepping, 0)->popped)
 		stepping->n_calls--;
 	/*
 	 * A function of SBCL's that returns more than three values leaves them on the stack, with its return address

@@ -16,6 +16,7 @@
 
 struct stepping_call {
 	uint64_t sp, pc;                 /* of the return address; the address */
+	uint64_t popped;                 /* 8: sp may be above it, since it was popped and did not return */
 };
 
 struct stepping {

@@ -87,6 +87,7 @@ void recorded_region(struct recorded *r, uint64_t start, uint64_t end,
 	r->map->regions[r->map->n_regions++] = (struct sf_region){
 		.start = start, .end = end, .bias = start, .table = table, .image = image,
 	};
+	r->map->pops_return |= table && table->header->flags & SF_TABLE_POPS_RETURN;
 }
 
 void recorded_reg(struct recorded *r, unsigned reg, uint64_t value)

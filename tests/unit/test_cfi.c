@@ -361,6 +361,21 @@ static void remembered_states_nest(void **state)
 	munmap(made.block, made.table.header->size);
 }
 
+/* As behind the pop of a return address; and by another register than sp, of which nothing is popped. */
+static void a_return_address_below_sp_is_noted(void **state)
+{
+	struct made popped = RUN(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 0), at_sp = RUN(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 8);
+	struct made by_rbp = RUN(DW_CFA_advance_loc | 1, DW_CFA_def_cfa, RBP, 0);
+	(void)state;
+
+	assert_int_equal(popped.table.header->flags, SF_TABLE_POPS_RETURN);
+	assert_int_equal(at_sp.table.header->flags, 0);
+	assert_int_equal(by_rbp.table.header->flags, 0);
+	munmap(popped.block, popped.table.header->size);
+	munmap(at_sp.block, at_sp.table.header->size);
+	munmap(by_rbp.block, by_rbp.table.header->size);
+}
+
 static void frame_addresses(void **state)
 {
 	struct made made = RUN(DW_CFA_def_cfa_sf, RBP, 0x7e /* -2 */, DW_CFA_advance_loc | 1,
@@ -835,6 +850,7 @@ int main(void)
 		cmocka_unit_test(more_register_rules),
 		cmocka_unit_test(restores),
 		cmocka_unit_test(remembered_states_nest),
+		cmocka_unit_test(a_return_address_below_sp_is_noted),
 		cmocka_unit_test(frame_addresses),
 		cmocka_unit_test(expressions),
 		cmocka_unit_test(bad_instructions),

@@ -7,6 +7,7 @@
 #ifndef SF_FROZEN_UNWIND_CODE_MAP_H
 #define SF_FROZEN_UNWIND_CODE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct sf_region {
 struct sf_code_map {
 	const struct sf_runtime *runtimes[SF_MAX_RUNTIMES]; /* those in the process; not owned */
 	size_t n_runtimes, n_regions;
+	bool pops_return;              /* the table of a region has SF_TABLE_POPS_RETURN */
 	uint64_t serial;               /* no other map has it; 0: walks by this map keep no tails (tail.h) */
 	struct sf_region regions[];    /* by start, ascending */
 };

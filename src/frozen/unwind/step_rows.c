@@ -242,6 +242,22 @@ static bool is_behind_call(const struct sf_cursor *cursor, uint64_t pc)
 	return sf_frame_region(cursor->still, pc, false) && cursor->still->arch->is_behind_call(&code, pc, &target);
 }
 
+/*
+ * Rules may say that the return address lies below sp, as it does behind an instruction that has popped it. They hold as long as
+ * the code runs on from there. Behind a return they are left over from before it: so are those of OCaml's caml_raise_exn,
+ * where it keeps a trace (runtime/amd64.S).
+ */
+static bool has_return(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rules *rules)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const struct sf_reader code = sf_reader_outside(frame->memory);
+	const uint64_t sp = cursor->regs.r[arch->sp], slot = frame->cfa + (uint64_t)(int64_t)rules->ra.value;
+
+	/* A CFA below sp is for moves_up() to judge. */
+	return rules->ra.how != SF_HOW_AT_CFA || slot >= sp || frame->cfa < sp || !arch->keeps_popped ||
+	       (slot == sp - 8 && arch->keeps_popped(&code, start_of_row(cursor, frame), cursor->regs.pc));
+}
+
 static uint8_t via_of(const struct sf_rules *rules)
 {
 	if (rules->flags & SF_RULES_SIGNAL)
@@ -265,6 +281,10 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 	if (rules->ra.how == SF_HOW_UNDEFINED)
 		return SF_STEP_ROOT;
 	step = find_cfa(&frame, rules, why);
+	if (step == SF_STEP_TAKEN && !has_return(cursor, &frame, rules)) {
+		*why = SF_END_NO_RULE;
+		return SF_STEP_FAILED;
+	}
 	if (step == SF_STEP_TAKEN)
 		step = find_return(&frame, rules, &pc, why);
 	cursor->trace->by_zero = step == SF_STEP_ROOT;

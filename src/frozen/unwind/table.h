@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 7
+#define SF_TABLE_VERSION 8
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
@@ -67,6 +67,7 @@ struct sf_row {
 enum sf_table_flags {
 	SF_TABLE_GO = 1,       /* Go's code: some functions call on another stack (step_switch.c) */
 	SF_TABLE_NATIVEAOT = 2, /* by .NET's NativeAOT compiler (step_nativeaot.c) */
+	SF_TABLE_POPS_RETURN = 4, /* some rules say that the return address is below sp, as those of OCaml's runtime do (step_throw.c) */
 };
 
 struct sf_table_header {
