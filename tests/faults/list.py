@@ -252,6 +252,7 @@ FAULTS = [
     ("capture/perf/kernel_time.c", "if (perf->base.n_requested || ", "if (", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "!perf->events.kernel && perf->may_hold", "perf->may_hold", "test_perf_kernel_time"),
     ("capture/perf/sleeps.c", "\t\tif (waits && !send_open(perf, thread, now_ns))", "\t\tif (waits && !send_open(perf, thread, now_ns) && !thread->sleep.wanted_ns)", "test_perf_sleeps"),
+    ("capture/perf/sleep_sample.c", "sf_thread_measure(thread, sf_now_ns(), &ran)", "sf_thread_measure(thread, now_ns, &ran)", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", " && !perf->base.last_tick)", ")", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", "sleeps->n_wanted += !sleep->wanted_ns;", "sleeps->n_wanted++;", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", "if (is_first(sleeps, thread))", "if (is_first(sleeps, thread) && !sleeps->all_from_ns)", "test_perf_sleeps"),

@@ -264,13 +264,18 @@ static void waking(uint16_t tracepoint, double ms, int32_t woken, uint8_t flags)
 }
 
 /* The kernel's counts grow as the records say: how long it slept is what is left. */
-static void batch(double now_ms, double cpu_ms, double wait_ms)
+static void late_batch(double now_ms, double late_ms, double cpu_ms, double wait_ms)
 {
 	run.cpu_ns += (uint64_t)(cpu_ms * 1e6);
 	run.wait_ns += (uint64_t)(wait_ms * 1e6);
 	run.switches += cpu_ms > 0;
-	clock_ns = (uint64_t)(now_ms * 1e6);
-	sf_perf_batch(&perf, clock_ns);
+	clock_ns = (uint64_t)((now_ms + late_ms) * 1e6);
+	sf_perf_batch(&perf, (uint64_t)(now_ms * 1e6));
+}
+
+static void batch(double now_ms, double cpu_ms, double wait_ms)
+{
+	late_batch(now_ms, 0, cpu_ms, wait_ms);
 }
 
 static void test_until_it_was_ready(void **state)
@@ -641,6 +646,17 @@ static void test_without_wakings(void **state)
 	assert_string_equal(told, "sample 100 44; by -1 ; "); /* 39 by the counts; 5 ms more than that are let pass */
 }
 
+/* stillframe itself waits for a CPU amid the batch, and reads the counts then. The thread has run meanwhile. */
+static void test_counts_are_of_the_moment_they_are_read(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	comes(0, 43);
+	late_batch(44, 50, 52, 0);
+	assert_string_equal(told, "sample 43 42; by -1 ; ");
+	assert_int_equal(thread.account.asleep_ns, 0);
+}
+
 static void lose(void)
 {
 	struct made_record made;
@@ -895,6 +911,7 @@ int main(void)
 		TEST(test_a_shorter_copy_says_nothing_of_the_longest),
 		TEST(test_kept_for_the_next_batch),
 		TEST(test_without_wakings),
+		TEST(test_counts_are_of_the_moment_they_are_read),
 		TEST(test_what_is_not_told_is_looked_at),
 		TEST(test_a_part_stands_for_all),
 		TEST(test_what_is_passed_over_is_not_looked_at),

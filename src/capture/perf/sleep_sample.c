@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "capture/perf/perf.h"
+#include "os/clock.h"
 
 #define MAX_OVER_NS 100000000 /* that were passed over: the next sample stands for them, whichever it is */
 #define UNRECORDED_NS 5000000     /* by which sleeps whose ends are not recorded may be longer than the counts say, as these are read later */
@@ -39,14 +40,17 @@ static const struct sf_perf_waits *waits_of(struct sf_perf_sleeps *sleeps)
 	return &sleeps->waits;
 }
 
-/* Once for each batch. False: it has ended. */
+/*
+ * Once for each batch, which began at now_ns. The counts are of the present moment: on a busy machine that is long after the
+ * batch's begin, and the thread may have run all that time. False: it has ended.
+ */
 static bool measure(struct sf_thread *thread, uint64_t now_ns)
 {
 	bool ran;
 
-	if (thread->seen_ns == now_ns)
+	if (thread->seen_ns >= now_ns)
 		return true;
-	return sf_thread_measure(thread, now_ns, &ran);
+	return sf_thread_measure(thread, sf_now_ns(), &ran);
 }
 
 /*
