@@ -325,6 +325,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.has_popped = has_popped,
 	.follow_epilogue = sf_x86_follow_epilogue,
 	.is_in_throw = sf_x86_is_in_throw,
+	.is_leaving = sf_x86_is_leaving,
 	.jumps_back = sf_x86_jumps_back,
 	.keeps_popped = sf_x86_keeps_popped,
 	.prologue = sf_x86_prologue,

@@ -71,6 +71,9 @@ static struct sf_rule same_return(const struct machine *m)
 
 static void set_rule(struct machine *m, uint64_t reg, struct sf_rule rule)
 {
+	/* __builtin_eh_return() brings its results in the first registers (rax, x0), so its function keeps them. */
+	if (reg == 0 && rule.how == SF_HOW_AT_CFA)
+		m->now.rules.flags |= SF_RULES_LEAVES;
 	if (reg == m->cie->return_column)
 		m->now.rules.ra = rule.how == SF_HOW_SAME ? same_return(m) : rule;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {

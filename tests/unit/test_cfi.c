@@ -376,6 +376,19 @@ static void a_return_address_below_sp_is_noted(void **state)
 	munmap(by_rbp.block, by_rbp.table.header->size);
 }
 
+/* rax is kept by functions that can leave for a handler only. */
+static void a_kept_result_is_noted(void **state)
+{
+	struct made keeps = RUN(DW_CFA_offset | 0, 3, DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16);
+	struct made other = RUN(DW_CFA_offset | RBX, 3, DW_CFA_advance_loc | 1, DW_CFA_same_value, 0);
+	(void)state;
+
+	assert_int_equal(rules_at(&keeps, 1)->flags, SF_RULES_LEAVES);
+	assert_int_equal(rules_at(&other, 1)->flags, 0);
+	munmap(keeps.block, keeps.table.header->size);
+	munmap(other.block, other.table.header->size);
+}
+
 static void frame_addresses(void **state)
 {
 	struct made made = RUN(DW_CFA_def_cfa_sf, RBP, 0x7e /* -2 */, DW_CFA_advance_loc | 1,
@@ -851,6 +864,7 @@ int main(void)
 		cmocka_unit_test(restores),
 		cmocka_unit_test(remembered_states_nest),
 		cmocka_unit_test(a_return_address_below_sp_is_noted),
+		cmocka_unit_test(a_kept_result_is_noted),
 		cmocka_unit_test(frame_addresses),
 		cmocka_unit_test(expressions),
 		cmocka_unit_test(bad_instructions),

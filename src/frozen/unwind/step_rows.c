@@ -343,7 +343,7 @@ static bool has_compared_cfa(const struct sf_arch *arch, const struct sf_rule *r
  */
 static bool is_plain(const struct sf_arch *arch, const struct sf_table *table, const struct sf_rules *rules, uint64_t size)
 {
-	bool plain = has_compared_cfa(arch, &rules->cfa) && !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) && !(rules->flags & SF_RULES_SIGNAL) &&
+	bool plain = has_compared_cfa(arch, &rules->cfa) && !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) && !(rules->flags & (SF_RULES_SIGNAL | SF_RULES_LEAVES)) &&
 		     is_cfa_rule(&rules->cfa) && stays_in_frame(&rules->cfa, 0) && stays_in_frame(&rules->ra, size);
 
 	for (unsigned i = 0; plain && i < arch->n_saved; i++)
@@ -376,7 +376,8 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	/* Expressions may use pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)
 		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
-	step = sf_step_by_rules(cursor, region->table, row.rules, why);
+	step = row.rules->flags & SF_RULES_LEAVES ? sf_step_leaving(cursor, region->table, row.rules, why)
+						  : sf_step_by_rules(cursor, region->table, row.rules, why);
 	/* At the start of a row or of the region, code was read. A root by a return address of 0 is none of a tail (tail.c). */
 	if (cursor->tail && (step == SF_STEP_TAKEN || step == SF_STEP_ROOT) && row.end != address &&
 	    address + region->bias > region->start &&

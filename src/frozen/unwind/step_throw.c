@@ -45,3 +45,52 @@ enum sf_step sf_step_throw(struct sf_cursor *cursor, const struct sf_region *reg
 	cursor->via = SF_VIA_HANDLER;
 	return SF_STEP_TAKEN;
 }
+
+#define MAX_FUNCTION 2048 /* bytes of a function that leaves for a handler: libgcc's have up to 930 */
+
+static bool is_leaving(const struct sf_cursor *cursor)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+
+	return arch->is_leaving && arch->is_leaving(&code, cursor->regs.pc, cursor->exact);
+}
+
+/* Whether a call before `caller` goes to the function that pc is in, itself or by a PLT stub. */
+static bool is_called_by(const struct sf_cursor *caller, uint64_t pc)
+{
+	const struct sf_arch *arch = caller->still->arch;
+	const struct sf_reader code = sf_reader_outside(&caller->still->memory);
+	uint64_t target, slot;
+
+	if (!sf_frame_region(caller->still, caller->regs.pc, false) || !arch->is_behind_call(&code, caller->regs.pc, &target) || !target)
+		return false;
+	if (arch->jump_slot && arch->jump_slot(&code, target, &slot) && !sf_read_u64(&code, slot, &target))
+		return false;
+	return pc - target < MAX_FUNCTION;
+}
+
+/*
+ * libgcc's uw_install_context_1 (libgcc/unwind-dw2.c) copies the registers of the handler's frame, and at last the return address
+ * of that frame, over those that _Unwind_RaiseException has saved. So no register is known then, and the address counts only if
+ * its call goes to this function.
+ */
+enum sf_step sf_step_leaving(struct sf_cursor *cursor, const struct sf_table *table, const struct sf_rules *rules, enum sf_end *why)
+{
+	const unsigned sp = cursor->still->arch->sp;
+	struct sf_cursor caller = *cursor;
+	enum sf_step step;
+
+	if (!is_leaving(cursor))
+		return sf_step_by_rules(cursor, table, rules, why);
+	step = sf_step_by_rules(&caller, table, rules, why);
+	if (step == SF_STEP_FAILED)
+		return step;
+	*why = SF_END_NO_RULE;
+	if (step != SF_STEP_TAKEN || !is_called_by(&caller, cursor->regs.pc))
+		return SF_STEP_FAILED;
+	caller.regs.known = UINT64_C(1) << sp;
+	caller.passed = 0;
+	*cursor = caller;
+	return SF_STEP_TAKEN;
+}

@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 8
+#define SF_TABLE_VERSION 9
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
@@ -48,6 +48,7 @@ enum sf_rules_flags {
 	SF_RULES_NONE = 2,     /* a gap between functions: no rule covers these addresses */
 	SF_RULES_GUESS = 4,    /* synthesized, not from the file's own data (a bare PLT) */
 	SF_RULES_PAC = 8,      /* aarch64: the return address is signed */
+	SF_RULES_LEAVES = 32,  /* the function keeps the first result's register, as only one that can leave for a handler does (step_throw.c) */
 	SF_RULES_PROLOGUE = 16, /* the file describes no epilogues here: they may be in this row, too (step_nativeaot.c) */
 };
 

@@ -53,6 +53,12 @@ sf_step_fn sf_step_switch, sf_step_chain, sf_step_nativeaot, sf_step_throw, sf_s
 enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
 			      const struct sf_rules *rules, enum sf_end *why);
 
+/*
+ * The same from a function that can leave for an exception's handler (SF_RULES_LEAVES). Where it does, its frame has some of the
+ * handler's registers already. Signal-safe.
+ */
+enum sf_step sf_step_leaving(struct sf_cursor *cursor, const struct sf_table *table, const struct sf_rules *rules, enum sf_end *why);
+
 /* Called only where the other steppers end with SF_END_REGISTER; fails with SF_END_REGISTER, too. */
 sf_step_fn sf_step_inferred;
 
