@@ -156,10 +156,10 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		return false;
 	}
 	/*
-	 * The tables for walks are made before the first still; a process that cannot be read has none. A command that is
-	 * about to begin has none yet, and of its first events there may be many: the engine is to read them.
+	 * The tables for walks are made before the first still; a process that cannot be read has none. A command that begins
+	 * has hardly mapped a file yet, and runs meanwhile.
 	 */
-	if (options->engine->yields & SF_YIELDS_STILLS && !(options->launched && sf_setting_event(options->capture.settings))) {
+	if (options->engine->yields & SF_YIELDS_STILLS && !options->launched) {
 		for (size_t i = 0; i < sf_capture_n_pids(&options->capture); i++)
 			sf_walker_prepare(&recorder.walker, sf_capture_pid(&options->capture, i), NULL);
 	}
