@@ -9,6 +9,7 @@
 #include "frozen/raw.h"
 #include "os/clock.h"
 #include "target/perf_map_file.h"
+#include "target/recorded_mappings.h"
 
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20
@@ -17,8 +18,6 @@
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
 #define N_AT_ONCE 16               /* refreshes of a program's start: a loader maps libraries at every moment */
-#define MAX_RECORDED 8192          /* mappings of one process */
-#define VDSO "[vdso]"          /* which the kernel maps into each program (vdso(7)), at an address of its own */
 
 struct collecting {
 	int32_t pid, live_id; /* sf_process_live_id() */
@@ -66,7 +65,7 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 {
 	const struct sf_image_seen seen = { .path = mapping->path, .inode = mapping->inode, .device = mapping->device };
 
-	if (mapping->path[0] != '/' && strcmp(mapping->path, VDSO) != 0)
+	if (mapping->path[0] != '/' && strcmp(mapping->path, SF_VDSO) != 0)
 		return NULL;
 	return collecting->recorded ? sf_images_add(collecting->images, 0, &seen)
 				: sf_images_find(collecting->images, collecting->live_id, mapping);
@@ -114,7 +113,7 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 	/* The legacy vsyscall page is no memory that can be read, and holds no frames. */
 	if (!mapping->executable || strcmp(mapping->path, "[vsyscall]") == 0)
 		return true;
-	if (strcmp(mapping->path, VDSO) == 0)
+	if (strcmp(mapping->path, SF_VDSO) == 0)
 		collecting->vdso = mapping->start;
 	place(collecting, &region, mapping);
 	if (collecting->regions.n >= MAX_REGIONS || !sf_vec_push(&collecting->regions, region)) {
@@ -210,8 +209,8 @@ static bool is_recorded(const struct sf_process *process, const struct sf_region
 	return false;
 }
 
-/* The regions of a map that was read from the system, without those that recorded mappings have replaced. */
-static void keep_read(const struct sf_process *process, struct collecting *collecting)
+/* The regions of a map that was read from the system, or inherited, without those that recorded mappings have replaced. */
+static void keep_known(const struct sf_process *process, struct collecting *collecting)
 {
 	for (size_t i = 0; i < process->map->n_regions; i++) {
 		if (!is_recorded(process, &process->map->regions[i]) && !sf_vec_push(&collecting->regions, process->map->regions[i]))
@@ -233,8 +232,9 @@ static bool collect_recorded(struct sf_process *process, struct collecting *coll
 		if (!collect(&process->recorded.items[i].mapping, collecting))
 			break;
 	}
-	if (process->map && !process->map_is_recorded)
-		keep_read(process, collecting);
+	process->map_is_inherited &= !sf_recorded_vdso(process);
+	if (process->map && (!process->map_is_recorded || process->map_is_inherited))
+		keep_known(process, collecting);
 	return true;
 }
 
@@ -244,64 +244,15 @@ static bool collect_recorded(struct sf_process *process, struct collecting *coll
  */
 static bool is_of_next_program(const struct sf_process *process, const struct collecting *collecting)
 {
-	for (size_t i = 0; i < process->recorded.n; i++) {
-		if (strcmp(process->recorded.items[i].path, VDSO) == 0)
-			return process->recorded.items[i].mapping.start != collecting->vdso;
-	}
-	return false;
-}
+	const struct sf_recorded_mapping *vdso = sf_recorded_vdso(process);
 
-static bool overlaps(const struct sf_mapping *a, const struct sf_mapping *b)
-{
-	return a->start < b->end && b->start < a->end;
-}
-
-static void forget_replaced(struct sf_process *process, const struct sf_mapping *mapping)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < process->recorded.n; i++) {
-		if (overlaps(&process->recorded.items[i].mapping, mapping))
-			free(process->recorded.items[i].path);
-		else
-			process->recorded.items[n++] = process->recorded.items[i];
-	}
-	process->recorded.n = n;
-}
-
-/* Drops a map that was read after the process had executed the next program. */
-static void forget_map(struct sf_process *process)
-{
-	free(process->map);
-	process->map = NULL;
-	process->refreshed_ns = 0;
+	return vdso && vdso->mapping.start != collecting->vdso;
 }
 
 /* The list was read in an exec, or at the end of the process, and was empty. */
 static bool is_empty(const struct sf_process *process)
 {
 	return process->map && !process->map->n_regions;
-}
-
-bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping)
-{
-	struct sf_recorded_mapping recorded = { .mapping = *mapping };
-
-	if (mapping->end <= mapping->start)
-		return true;
-	if (process->map_is_recorded || is_empty(process))
-		process->refreshed_ns = 0; /* it has more now */
-	else if (process->map && strcmp(mapping->path, VDSO) == 0 && mapping->start != process->vdso)
-		forget_map(process);
-	process->is_outdated = true;
-	forget_replaced(process, mapping);
-	if (process->recorded.n >= MAX_RECORDED)
-		return true;
-	recorded.path = strdup(mapping->path);
-	if (recorded.path && sf_vec_push(&process->recorded, recorded))
-		return true;
-	free(recorded.path);
-	return false;
 }
 
 bool sf_process_map_is_read(const struct sf_process *process)
@@ -322,7 +273,7 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 	show_runtimes(process, map);
 	free(process->map);
 	process->map = map;
-	process->map_is_recorded = true;     /* recorded mappings replace it */
+	process->map_is_recorded = process->map_is_inherited = true;
 	process->refreshed_ns = sf_now_ns(); /* /proc may show the next program already, of which no mapping is recorded yet */
 	process->vdso = parent->vdso;
 	process->arch = parent->arch;
@@ -359,6 +310,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		return sf_fail_memory(err);
 	if (!read)
 		return false;
+	process->map_is_inherited &= collecting.recorded;
 	process->map_is_recorded = collecting.recorded && (!process->map || is_empty(process) || process->map_is_recorded);
 	free(process->map);
 	process->map = map;

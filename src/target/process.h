@@ -29,7 +29,8 @@ struct sf_process {
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
 	uint32_t n_at_once;           /* refreshes that no pause delays */
 	bool is_outdated;             /* an engine has recorded a mapping since `map` was read */
-	bool map_is_recorded;         /* `map` is made from these, or is a copy of the parent's, which they replace: */
+	bool map_is_inherited;        /* `map` has the parent's code, which the next program's recorded mappings replace */
+	bool map_is_recorded;         /* `map` is not read: it is inherited, or made from these: */
 	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
 };
 

@@ -59,6 +59,8 @@ FAULTS = [
     ("frozen/unwind/step_rows.c", "(slot == sp - 8 && ", "(", "test_step_throw"),
     ("frozen/straight_x86_64.c", "keeps = !keeps && next.effect", "keeps = next.effect", "test_step_throw"),
     ("frozen/straight_x86_64.c", "return keeps && start == pc;", "return start == pc;", "test_step_throw"),
+    ("target/process.c", " || process->map_is_inherited))", "))", "test_recorded_maps"),
+    ("target/process.c", "process->map_is_inherited &= !sf_recorded_vdso(process);", "", "test_recorded_maps"),
     ("unwind/rows.c", "(int64_t)rules->cfa.value + rules->ra.value < 0;", "false;", "test_cfi"),
     ("frozen/unwind/step_chain.c", "return target ? find_grown(", "return !target ? find_grown(", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "*into_ret > caller && *into_ret <= end", "*into_ret", "test_step_chain"),
@@ -329,7 +331,7 @@ FAULTS = [
      "sf_perf_send_event(perf, thread, record, &thread->batch.passed);", "test_perf_counting"),
     ("capture/perf/pace.c", "each = lower(pace, each, allowed);", "(void)lower(pace, each, allowed);", "test_perf_counting"),
     ("capture/choice/engines.c", "if (!has_event(engine, options->settings))", "if (!has_event(engine, options->settings) && options->all)", "test_engines"),
-    ("target/process.c", "if (process->map_is_recorded || is_empty(process))", "if (process->map_is_recorded)", "test_recorded_maps"),
+    ("target/recorded_mappings.c", "if (process->map_is_recorded || (process->map && !process->map->n_regions))", "if (process->map_is_recorded)", "test_recorded_maps"),
     ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
     ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
     # What is recorded and shown.

@@ -55,6 +55,11 @@ static void add_code(struct sf_process *own, uint64_t start, uint64_t end, const
 	assert_true(sf_process_add_mapping(own, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
 }
 
+static void add_vdso(struct sf_process *own, uint64_t start)
+{
+	add_code(own, start, start + 0x1000, "[vdso]");
+}
+
 static void add_mapping(uint64_t start, uint64_t end, const char *file)
 {
 	const struct sf_mapping mapping = { .start = start, .end = end, .inode = status.st_ino, .device = status.st_dev,
@@ -186,11 +191,33 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	assert_true(sf_process_fork(&process, &own));
 	assert_int_equal(process.map->n_regions, own.map->n_regions);
 	assert_memory_equal(process.map->regions, own.map->regions, own.map->n_regions * sizeof(own.map->regions[0]));
-	/* Then the child ran another program. */
-	add_mapping(0x1000, 0x3000, path);
-	assert_true(sf_process_refresh(&process, images, NULL));
-	assert_int_equal(process.map->n_regions, 1);
 	sf_process_deinit(&own);
+}
+
+/* What a child maps is added to the code that it has from its parent, until it runs another program. */
+static void test_a_child_has_its_parents_code(void **state)
+{
+	struct sf_process parent;
+	size_t n;
+
+	(void)state;
+	sf_process_init(&parent, getpid());
+	assert_true(sf_process_refresh(&parent, images, NULL));
+	n = parent.map->n_regions;
+	assert_true(sf_process_fork(&process, &parent));
+	for (unsigned i = 0; i < 2; i++) {
+		add_mapping(0x1000 + i * 0x2000, 0x3000 + i * 0x2000, path);
+		assert_true(sf_process_refresh(&process, images, NULL));
+		assert_int_equal(process.map->n_regions, n + 1 + i);
+		assert_int_equal(process.map->regions[1 + i].start, parent.map->regions[0].start);
+	}
+	add_vdso(&process, 0x7000);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(process.map->n_regions, 3);
+	add_mapping(0x9000, 0xa000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(process.map->n_regions, 4);
+	sf_process_deinit(&parent);
 }
 
 /* Mappings that were add_mapping take the place of an empty list. An empty list does not take the place of those. */
@@ -209,11 +236,6 @@ static void test_nobody_has_waited(void **state)
 	assert_int_equal(zombie.map->n_regions, 1);
 	sf_process_deinit(&zombie);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-static void add_vdso(struct sf_process *own, uint64_t start)
-{
-	add_code(own, start, start + 0x1000, "[vdso]");
 }
 
 /*
@@ -334,6 +356,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_empty_map_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_child_has_its_parents_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_map_of_a_new_program_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_is_renewed_for_what_was_recorded, set_up, tear_down),

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mappings that an engine has recorded, of a process. */
+#include "target/recorded_mappings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define MAX_RECORDED 8192 /* mappings of one process */
+
+const struct sf_recorded_mapping *sf_recorded_vdso(const struct sf_process *process)
+{
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		if (strcmp(process->recorded.items[i].path, SF_VDSO) == 0)
+			return &process->recorded.items[i];
+	}
+	return NULL;
+}
+
+static void forget_replaced(struct sf_process *process, const struct sf_mapping *mapping)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		const struct sf_mapping *known = &process->recorded.items[i].mapping;
+
+		if (known->start < mapping->end && mapping->start < known->end)
+			free(process->recorded.items[i].path);
+		else
+			process->recorded.items[n++] = process->recorded.items[i];
+	}
+	process->recorded.n = n;
+}
+
+/* Drops a map that was read after the process had executed the next program. */
+static void forget_map(struct sf_process *process)
+{
+	free(process->map);
+	process->map = NULL;
+	process->refreshed_ns = 0;
+}
+
+bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping)
+{
+	struct sf_recorded_mapping recorded = { .mapping = *mapping };
+
+	if (mapping->end <= mapping->start)
+		return true;
+	if (process->map_is_recorded || (process->map && !process->map->n_regions))
+		process->refreshed_ns = 0; /* it has more now */
+	else if (process->map && strcmp(mapping->path, SF_VDSO) == 0 && mapping->start != process->vdso)
+		forget_map(process);
+	process->is_outdated = true;
+	forget_replaced(process, mapping);
+	if (process->recorded.n >= MAX_RECORDED)
+		return true;
+	recorded.path = strdup(mapping->path);
+	if (recorded.path && sf_vec_push(&process->recorded, recorded))
+		return true;
+	free(recorded.path);
+	return false;
+}
