@@ -811,6 +811,10 @@ static void code_without_rules_calls_on_another_stack(void **state)
 	assert_frames(SF_END_NO_RULE,
 		      { APP + 0x10, STACK + 0x100, LEAF },
 		      { JIT + 0x50, STACK + 0x108, ROWS });
+	recorded_put(&r, STACK + 0x48, 0);            /* no thread's first frame, but memory that the stack was moved from */
+	assert_frames(SF_END_NO_RULE,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { JIT + 0x50, STACK + 0x108, ROWS });
 }
 
 /*

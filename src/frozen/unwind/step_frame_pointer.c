@@ -129,7 +129,10 @@ static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *r
 		return SF_STEP_FAILED;
 	*why = SF_END_NO_RULE;
 	*ret = (struct caller){ .pc = record[1], .sp = fp + sizeof(record), .fp = record[0] };
-	return (record[1] & arch->code_mask) == 0 ? SF_STEP_ROOT : SF_STEP_TAKEN;
+	if ((record[1] & arch->code_mask) != 0)
+		return SF_STEP_TAKEN;
+	/* On another stack a 0 proves nothing: Erlang's collector has moved that stack, and its old memory may be anything. */
+	return fp < cursor->regs.r[arch->sp] ? SF_STEP_FAILED : SF_STEP_ROOT;
 }
 
 /* Nothing was pushed, so the callee-saved registers are still the caller's. */
