@@ -39,7 +39,7 @@
 	X(DEAF, "deaf", "the thread blocks the signal that samples it")                            \
 	X(NO_SLOT, "no-slot", "too many threads were being sampled at once")                       \
 	X(KERNEL, "kernel", "the thread was in the kernel, where this user may not sample")     \
-	X(REST, "rest", "the thread ran after its last sample, and its program or the recording ended before its next one") \
+	X(REST, "rest", "the thread ran before its first sample or after its last one, and no sample stands for that") \
 	X(NARROW, "32-bit", "the thread ran 32-bit code, whose stacks are not read")               \
 	SF_RUNTIME_LOSSES(X)
 

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from conftest import PROGRAMS, need_root
+from conftest import PROGRAMS, need_findings, need_root
 from recordings import Recording, cpu_told, worth_of
 from test_export import export
 
@@ -54,6 +54,19 @@ def test_nappers_have_their_share(stillframe, tmp_path):
     worth = worth_of([weight for weight, in recording.rows(
         "SELECT s.cpu_ns FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper' AND s.cpu_ns > 0")])
     assert at_sleep < 0.03 + 3 * (0.03 * 0.97 / worth) ** 0.5, (at_sleep, worth)
+
+
+def test_threads_that_use_less_than_a_period(stillframe, tmp_path):
+    """By events of the threads none of these 400 has a sample: each uses some 2 ms, and a period is 5 ms. Before the events of the CPUs take
+    their place, the time is lost; from then on samples are in proportion."""
+    need_root()
+    need_findings(stillframe("doctor").out, "all processes of the machine may be recorded")
+    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "199", "--engine", "perf", "--max-cost", "100", cpu_seconds=2.5, threads=400,
+                                           nap=200000)
+    seen = recording.value("SELECT sum(s.cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper'") or 0
+    lost = recording.value("SELECT sum(cpu_ns) / 1e9 FROM losses") or 0
+    chance = 3 * (true["nappers"] / 0.005) ** 0.5 * 0.005
+    assert true["nappers"] - lost - chance < seen < true["nappers"] + chance and seen > 0.25 * true["nappers"], (true, seen, lost, chance, done)
 
 
 def test_a_perf_clock_rings_for_nappers(stillframe, tmp_path):

@@ -17,10 +17,30 @@ static struct sf_unseen counts;  /* what a look finds */
 static uint64_t now_ns;
 static unsigned n_looks;
 static bool is_root;
+static uint64_t lost_ns;
 
 void __wrap_sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret);
 bool __wrap_sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
 bool __wrap_sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);
+bool __wrap_sf_thread_measure(struct sf_thread *thread, uint64_t at_ns, bool *ran_ret);
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight);
+
+/* The counts of a thread are as they are. */
+bool __wrap_sf_thread_measure(struct sf_thread *thread, uint64_t at_ns, bool *ran_ret)
+{
+	(void)thread;
+	(void)ran_ret;
+	assert_int_equal(at_ns, now_ns);
+	return true;
+}
+
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight)
+{
+	(void)relay;
+	assert_ptr_equal(thread, perf.base.watch.threads.items[0]);
+	assert_int_equal(cause, SF_LOSS_REST);
+	lost_ns += weight->cpu_ns;
+}
 
 void __wrap_sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
 {
@@ -109,6 +129,50 @@ static void many_threads_that_use_little(void **state)
 	}
 }
 
+/* After 64 periods a thread without a sample uses little. */
+static void threads_without_a_sample(void **state)
+{
+	(void)state;
+	begin_at(199);
+	counts.unsampled_ns = 40 * MS;
+	assert_false(widens(401 * MS, 0, 0));
+	counts.unsampled_ns = 90 * MS;
+	assert_true(widens(401 * MS, 0, 0));
+	begin_at(199);
+	counts.unsampled_ns = 9 * MS; /* too little to matter */
+	assert_false(widens(9 * MS, 0, 0));
+	begin_at(40);
+	counts.unsampled_ns = 400 * MS;
+	assert_false(widens(401 * MS, 0, 0)); /* as yet */
+	assert_true(widens(401 * MS, 0, 0));
+}
+
+/* What they have used is lost, and their samples are to stand for what comes. Those with a sample are as before. */
+static void an_account_begins_anew(void **state)
+{
+	struct sf_thread threads[2] = { 0 }, *items[2] = { &threads[0], &threads[1] };
+
+	(void)state;
+	begin_at(199);
+	for (int i = 0; i < 2; i++) {
+		threads[i].watched = true;
+		threads[i].run.cpu_ns = 7 * MS;
+		threads[i].first_cpu_ns = 4 * MS;
+		threads[i].account.cpu_ns = 3 * MS;
+		threads[i].ran = i;
+	}
+	perf.base.watch.threads.items = items;
+	perf.base.watch.threads.n = 2;
+	counts.unsampled_ns = 400 * MS;
+	assert_true(widens(401 * MS, 0, 0));
+	assert_int_equal(lost_ns, 3 * MS);
+	assert_int_equal(threads[0].lost_ns, 3 * MS);
+	assert_int_equal(threads[0].account.cpu_ns, 0);
+	assert_true(threads[0].by_samples);
+	assert_false(threads[1].by_samples);
+	assert_int_equal(threads[1].account.cpu_ns, 3 * MS);
+}
+
 static void nobody_may(void **state)
 {
 	(void)state;
@@ -126,6 +190,8 @@ int main(void)
 		cmocka_unit_test(short_lives),
 		cmocka_unit_test(short_turns),
 		cmocka_unit_test(many_threads_that_use_little),
+		cmocka_unit_test(threads_without_a_sample),
+		cmocka_unit_test(an_account_begins_anew),
 		cmocka_unit_test(nobody_may),
 	};
 

@@ -426,13 +426,13 @@ static void json_says_the_same(void **state)
 	free(text);
 }
 
-/* What threads used after their last samples is seen by a longer recording, too; no other loss is. */
+/* What threads used before their first samples or after their last ones is seen by a longer recording, too; no other loss is. */
 static void the_advice_is_for_the_cause(void **state)
 {
 	char *text = REPORT(SF_EXIT_OK, sample_path);
 	(void)state;
 
-	assert_has(text, "a higher --rate\n            sees more, and a longer recording.\n");
+	assert_has(text, "ones (rest): a higher --rate sees more, and a longer recording.\n");
 	free(text);
 }
 

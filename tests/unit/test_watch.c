@@ -1346,6 +1346,49 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	expect("gone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
 }
 
+/* Of a thread that is known by its samples only where it has one: the others are in these. */
+static void a_rest_of_one_that_is_known_by_samples(void **state)
+{
+	(void)state;
+	open_watch();
+	watch.by_samples = true;
+	for (int32_t tid = 41; tid < 43; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		thread->ran = thread->begun = tid == 41;
+		run(tid, 4 * MS);
+		look_at(tid);
+		end_thread(tid);
+	}
+	watch.by_samples = false;
+	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	scan_after(100);
+	expect("end 3: 0 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
+}
+
+/* Of those that live, and that are an engine's to sample each. */
+static void time_of_threads_without_a_sample(void **state)
+{
+	struct sf_unseen unseen;
+
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 45; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		run(tid, 4 * MS);
+		thread->ran = tid == 42;
+		thread->by_samples = tid == 43;
+		thread->watched = tid != 44;
+	}
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.unsampled_ns, 4 * MS);
+}
+
 /* Its ticks are those of its elapsed time: the thread waited for a CPU for most of it. Its CPU time is short, so it is no loss. */
 static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
 {
@@ -1511,6 +1554,8 @@ int main(void)
 		TEST(what_threads_use_before_they_are_found_is_not_unseen),
 		TEST(switches_of_threads),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
+		TEST(a_rest_of_one_that_is_known_by_samples),
+		TEST(time_of_threads_without_a_sample),
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_rest_that_was_passed_over_is_no_loss),

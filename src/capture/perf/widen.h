@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the events of the threads are replaced by one for each CPU, which counts whatever runs there. Samples of
- * processes that are not watched are dropped. There are two reasons.
+ * processes that are not watched are dropped. There are three reasons.
  *
  * Short lives: a thread's event counts from the thread's beginning, so a thread or process that ends within a period of
  * CPU time has no sample. By events of the CPUs each moment is as likely to be sampled as another one.
@@ -9,6 +9,10 @@
  * Short turns: the kernel stops and starts the timer of a thread's event at each switch, in the thread's own CPU time. By
  * events of the CPUs, how many samples a thread has is more a matter of chance. So this is no reason where threads use
  * less than a period each.
+ *
+ * Little use: a thread that uses less than a period of CPU time in all has no sample, and of many such threads that may
+ * be most of the CPU time. From then on threads without a sample are known by their samples, which stand for a period each:
+ * so their sum is right on average. What these threads used before is a loss.
  *
  * Owned by the holding thread.
  */
@@ -22,6 +26,7 @@ struct sf_perf;
 struct sf_perf_widening {
 	struct sf_unseen before;      /* at the last look ... */
 	uint64_t looked_ns;           /* ... which was then */
+	uint64_t began_ns;            /* the first look */
 	uint64_t next_ns, pause_ns;   /* between two looks */
 	bool refused;                 /* this user may not sample all that runs on a CPU */
 };

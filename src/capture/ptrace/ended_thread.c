@@ -170,7 +170,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	end_recorded_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->account.cpu_ns += thread->account.beyond_ns;
-	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
+	if (thread->is_refused || (sf_watch_knows_by_samples(watch, thread) && !thread->begun))
 		forget_rest(thread);
 	sf_thread_balance(thread);
 	give_sleeps(watch, thread, now_ns);

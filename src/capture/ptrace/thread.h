@@ -148,7 +148,7 @@ struct sf_thread {
 	bool     watched;        /* its name matches --threads */
 	bool     is_32_bit;      /* its program is: the thread is neither held nor read */
 	bool     is_refused;     /* its process does not fit --filter any more */
-	bool     by_samples;     /* it came into sight when the engine sampled the CPUs, and not each thread */
+	bool     by_samples;     /* it had no sample when the engine began to sample the CPUs, and not each thread */
 	bool     only_awake;     /* it is not read while it sleeps: a thread of the kernel, or of this process */
 	bool     listed;         /* the present scan has found it */
 	bool     ended;          /* as of the last list: struct sf_watch, keeps_ended */
@@ -166,7 +166,8 @@ struct sf_thread {
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
 
 	struct sf_thread_account account;
-	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that */
+	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
+	uint64_t lost_ns;        /* ... and this, from before it was to be known so, which is a loss */
 	bool     ran;            /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint64_t asleep_due_ns;  /* when it is sampled next, if it sleeps */

@@ -60,6 +60,12 @@ static void add_switches(struct sf_thread *thread, const struct sf_task_run *run
 	ret->n_ran++;
 }
 
+/* The other threads are no engine's to sample, or have samples in proportion. */
+static bool should_have_sample(const struct sf_thread *thread)
+{
+	return thread->watched && !thread->ran && !thread->by_samples && !thread->only_awake && !thread->is_32_bit && !thread->is_refused;
+}
+
 /* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
 static uint64_t look_at_thread(struct sf_thread *thread, struct sf_unseen *ret)
 {
@@ -68,6 +74,8 @@ static uint64_t look_at_thread(struct sf_thread *thread, struct sf_unseen *ret)
 
 	if (lives)
 		add_switches(thread, &run, ret);
+	if (lives && should_have_sample(thread))
+		ret->unsampled_ns += run.cpu_ns - thread->first_cpu_ns;
 	if (!lives && !thread->ran)
 		return 0;
 	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;

@@ -21,6 +21,8 @@ struct sf_unseen {
 	/* Since the look before: */
 	uint64_t switches;     /* times that threads were put on a CPU */
 	uint64_t n_ran;        /* threads that were */
+	/* Ever: */
+	uint64_t unsampled_ns; /* CPU time of threads that live and have no sample */
 };
 
 /* Reads the counts of all threads: some microseconds for each. */

@@ -83,7 +83,8 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
 /*
  * Whether processes and threads come into sight by their first samples only: all of the machine, without those that
  * sleep. A thread without a sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and
- * the time after its last sample for nothing. So the sum is right on average, also over threads that have no sample.
+ * the others, with the rest at its end, for what it has used since. On average the first sample stands for what came before
+ * it, and for the threads that have no sample. So the sum is right, but for the rests of threads whose ends are not known.
  */
 static inline bool sf_watch_is_sampled(const struct sf_watch *watch)
 {
@@ -92,7 +93,7 @@ static inline bool sf_watch_is_sampled(const struct sf_watch *watch)
 
 /*
  * The same of one thread: those of the kernel and of this process, too, where others are known by looks; and those that
- * came into sight since `by_samples`.
+ * had no sample at `by_samples`, or came into sight since.
  */
 static inline bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread)
 {

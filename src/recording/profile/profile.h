@@ -112,7 +112,7 @@ static inline const char *sf_unseen_advice(const uint64_t by[SF_N_LOSSES], uint6
 	if (2 * by[SF_LOSS_DEAF] > lost)
 		return " Threads block the signal that samples them (deaf): an engine that watches from outside sees them.";
 	if (2 * by[SF_LOSS_REST] > lost)
-		return " Most of it is what threads used after their last samples (rest): a higher --rate sees more, and a longer recording.";
+		return " Most of it is what threads used before their first samples or after their last ones (rest): a higher --rate sees more, and a longer recording.";
 	return " A higher --rate or --max-cost, or another engine, sees more.";
 }
 #define SF_UNSEEN_PERCENT 3
