@@ -3,7 +3,7 @@
  * Writes a recording: one SQLite file, documented in docs/recording.md.
  *
  * A writer interns repeated items (modules, addresses, stacks), collects data in memory, and writes it
- * once a second. A kill -9 therefore loses at most the last second. Names are added at the end (before
+ * once a second, and sooner in the first two seconds. A kill -9 therefore loses at most the last second. Names are added at the end (before
  * sf_recording_finish), or later when an unfinished recording is reopened.
  *
  * A write that fails (disk full) loses nothing by itself: its data is kept in memory, and the next write
@@ -156,8 +156,8 @@ void sf_recording_leave_out(struct sf_recording *recording, const char *start);
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
 
 /*
- * Writes now if the last write is a second ago: call about every 100 ms. A reader that is in the
- * way delays it by a second at a time and is no error.
+ * Writes now if the last write is a second ago, or half of the time that the recording had taken by
+ * then: call about every 100 ms. A reader that is in the way delays it by as much and is no error.
  */
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 

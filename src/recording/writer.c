@@ -13,7 +13,8 @@
 #include "recording/store/one_file.h"
 #include "recording/store/schema.h"
 
-#define COMMIT_INTERVAL_NS 1000000000u
+#define FIRST_BURST_NS 100000000u
+#define LONGEST_INTERVAL_NS 1000000000u
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 
 /* Closes and frees; the file stays as it is. */
@@ -133,9 +134,19 @@ uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
 	return relative;
 }
 
+/* From the last burst to the next one: half as long as the recording was then. */
+static uint64_t interval_ns(const struct sf_recording *recording)
+{
+	uint64_t interval = (recording->committed_ns - recording->start_ns) / 2;
+
+	if (interval < FIRST_BURST_NS)
+		return FIRST_BURST_NS;
+	return interval < LONGEST_INTERVAL_NS ? interval : LONGEST_INTERVAL_NS;
+}
+
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
-	if (now_ns < recording->committed_ns + COMMIT_INTERVAL_NS &&
+	if (now_ns < recording->committed_ns + interval_ns(recording) &&
 	    recording->samples.n < recording->save_at)
 		return true;
 	sf_recording_relative(recording, now_ns);

@@ -2,8 +2,9 @@
 /*
  * The definition of struct sf_recording. Private to src/recording.
  *
- * All data is first collected in memory, and written once a second in one short burst (save.c). The
- * file changes for milliseconds in each second only. Each burst is one step (commit.h), also if the
+ * All data is first collected in memory, and written in short bursts (save.c): the first one after a tenth
+ * of a second, each next one later after the one before, up to a second. The file changes for milliseconds
+ * at a time only. Each burst is one step (commit.h), also if the
  * writer is killed. A full disk does no harm: a burst that fails is rolled back, and its data is
  * written with the next burst.
  */

@@ -493,6 +493,26 @@ static void unfinished_ones_are_named_while_they_are_read(void **state)
 	assert_int_equal(small_query(path, "SELECT count(*) FROM functions"), 0);
 }
 
+/* What was recorded up to each burst: the next one comes after half of that, a tenth of a second at least and a second at most. */
+static void first_bursts_come_soon(void **state)
+{
+	static const unsigned bursts_ms[] = { 100, 200, 300, 450, 675, 1013, 1520, 2280, 3280, 4280 };
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	struct sf_error err;
+	unsigned now_ms = 0;
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof(bursts_ms) / sizeof(*bursts_ms); i++) {
+		small_sample(recording, now_ms, thread, 0, SF_STATE_RUNNING, 1, 1);
+		for (; small_query(path, "SELECT count(*) FROM samples") == i; now_ms++)
+			assert_true(sf_recording_tick(recording, SMALL_START_NS + now_ms * (uint64_t)MS, &err));
+		assert_int_equal(now_ms - 1, bursts_ms[i]);
+	}
+	small_finish(recording);
+}
+
 static void a_reader_delays_but_costs_nothing(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -700,6 +720,7 @@ int main(void)
 		TEST(hostile_names_are_made_text),
 		TEST(only_recordings_are_replaced),
 		TEST(unfinished_ones_are_named_while_they_are_read),
+		TEST(first_bursts_come_soon),
 		TEST(a_reader_delays_but_costs_nothing),
 		TEST(a_kill_costs_a_second_at_most),
 		TEST(a_full_disk_is_an_error_and_no_loss),
