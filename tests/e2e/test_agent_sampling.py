@@ -67,7 +67,7 @@ def test_a_thread_of_a_quiet_program_is_met_from_its_start(inside):
 def test_one_that_waits_for_a_cpu_says_nothing_of_its_cpu_time(inside):
     """Without a clock of its own a thread is asked, and stands where it gave its CPU away if it was not on one: behind a system
     call that takes next to nothing of its CPU time, and would seem to take a sixth at least."""
-    report = inside("yields", 2, 5, options="rate=999hz,walk=handler,cpu-clock=tick").ok().report
+    report = inside("yields", 1.2, 5, options="rate=999hz,walk=handler,cpu-clock=tick").ok().report
     shares = report.self_shares()
     at_calls = sum(share for name, share in shares.items() if "yield" in name)
     assert at_calls < 0.1 and shares["spin_between"] > 0.8, shares
@@ -94,7 +94,7 @@ def test_few_descriptors_are_left_to_the_program(inside):
 
 def test_a_real_time_signal_is_not_queued_by_perf(inside):
     """Where the queue is full the kernel sends SIGIO in its place: such a signal gets timers."""
-    ran = inside("busy_split", 0.5, 3, options="rate=999hz,signal=RTMIN+3,cpu-clock=perf").ok()
+    ran = inside("busy_split", 0.3, 3, options="rate=999hz,signal=RTMIN+3,cpu-clock=perf").ok()
     assert seen_share(ran.report) >= 0.97, ran.report.json
 
 

@@ -264,7 +264,10 @@ def test_refusals_of_some(stillframe, arguments, word, status):
 def test_no_thread_is_held(stillframe, target, tmp_path):
     """Not even one whose stack the kernel does not copy whole. It is cut there, and says so."""
     t = target("altstack_signal", "spin")
-    recording = finished(stillframe("record", "--all", "--max-cost", 100, "-F", RATE, "-d", "1s", "-o", tmp_path / "r.sfr"), tmp_path / "r.sfr")
+    on_it = ("max((SELECT count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" JOIN threads t ON t.id = s.thread "
+             "JOIN processes p ON p.id = t.process WHERE p.pid = %d AND e.word = 'other-stack'))" % t.pid)
+    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: (so_far(path, on_it) or 0) > 10, "--engine", "perf", "--all", "--max-cost", 100, "-F", RATE)
+    recording = finished(done, tmp_path / "r.sfr")
     ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.end JOIN threads t ON t.id = s.thread "
                                "JOIN processes p ON p.id = t.process WHERE p.pid = %d GROUP BY 1" % t.pid))
     assert ends.get("other-stack", 0) > 10, ends

@@ -70,7 +70,7 @@ def build(folder):
 
 def is_named(stillframe, process):
     """Its one thread's stack is shown, with the names that the symbol table has."""
-    shown = stillframe("dump", "-p", process.pid).ok()
+    shown = stillframe("dump", "-p", process.falls_asleep().pid).ok()
     assert "wait_here" in shown.out and "main" in shown.out, shown
 
 

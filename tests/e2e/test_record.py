@@ -112,6 +112,7 @@ def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
 
     # 1 % is the least: the further from what can be had without a limit.
     usual, few, many = held("usual.sfr"), held("few.sfr", "--max-cost", "1"), held("many.sfr", "--max-cost", "100")
+    t.end()
     assert usual[0] < 8000 and usual[1].startswith("more often would take over 2 %"), usual
     assert many[0] > 3 * few[0] and many[1] == "the CPUs were too busy for more", (few, many)
     assert min(usual[2], few[2], many[2]) > 0.8, (usual, few, many)
@@ -361,16 +362,16 @@ def test_children(stillframe, tmp_path):
     """With --children the descendants are recorded too, without only the process itself."""
     def script(seconds):
         return "%s %g & %s %g & wait" % (path_of("busy_split"), seconds, path_of("busy_split"), seconds)
-    done, recording = stillframe.record(tmp_path / "all.sfr", "--children", "--", "/bin/sh", "-c", script(0.8))
+    done, recording = stillframe.record(tmp_path / "all.sfr", "--children", "--", "/bin/sh", "-c", script(0.5))
     assert done.status == 0, done
     seen, _, _ = recording.cpu()
-    assert seen > 1.28, (seen, recording.losses(), done)
+    assert seen > 0.8, (seen, recording.losses(), done)
     assert recording.value("SELECT count(DISTINCT pid) FROM processes") >= 3
     assert recording.total_shares().get("work", 0) > 0.8, recording.total_shares()
-    done, recording = stillframe.record(tmp_path / "one.sfr", "--", "/bin/sh", "-c", script(0.4))
+    done, recording = stillframe.record(tmp_path / "one.sfr", "--", "/bin/sh", "-c", script(0.2))
     assert done.status == 0, done
     seen, _, _ = recording.cpu()
-    assert seen < 0.3, seen
+    assert seen < 0.1, seen
 
 
 def test_a_child_that_nobody_waits_for_counts_once(stillframe, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import NOBODY, PROGRAMS, need_findings, paranoid
 from processes import until
-from recordings import Recording, samples_so_far
+from recordings import Recording, so_far
 
 PROGRAM = os.path.join(PROGRAMS, "known_sleeps")
 HOW = ("--engine", "perf", "--max-cost", 100, "-F", 999)
@@ -94,7 +94,8 @@ def test_all_time_of_a_thread_is_accounted_for(stillframe, tmp_path):
     """On a CPU, waiting for one, and asleep: together the thread's life, and each as the kernel counts it. The rings have room for the
     records of 0.4 s in which stillframe gets no CPU."""
     recorder = stillframe.start("record", *HOW, "-o", tmp_path / "r.sfr", "--", PROGRAM, "mix", 4)
-    until(lambda: samples_so_far(tmp_path / "r.sfr"), "there are samples", 60)
+    # Not in its first moments, in which stillframe has much to do.
+    until(lambda: so_far(tmp_path / "r.sfr", "coalesce(max(time_ns), 0)") > 900000000, "it has been recorded for a second", 60)
     recorder.send_signal(signal.SIGSTOP)
     time.sleep(0.4)
     recorder.send_signal(signal.SIGCONT)
@@ -132,7 +133,7 @@ def test_cpu_time_comes_before_sleeps(stillframe, tmp_path):
     """Threads that work for 0.2 ms and nap for 30: 3,000 sleeps a second. Where the limit allows for a part of the walks only,
     all CPU time has samples all the same, and the samples of some naps stand for the others."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "perf", "-F", 997, "--max-cost", 1, "--",
-                                        os.path.join(PROGRAMS, "nappers"), 2.5, 100, 200, 30000)
+                                        os.path.join(PROGRAMS, "nappers"), 1.6, 100, 200, 30000)
     assert done.status == 0, done
     true = {name: float(seconds) for name, seconds in re.findall(r"^(busy|nappers) ([\d.]+)$", done.out, re.M)}
     seen, wall = recording.rows("SELECT sum(s.cpu_ns) / 1e9, sum(s.wall_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread "
