@@ -190,15 +190,14 @@ struct sf_arch {
 
 	/*
 	 * Whether a function that can leave its frame for a handler's (__builtin_eh_return) does so from pc on: at most one call is
-	 * left up to where it sets sp, or sp is set. `exact`: whether the thread stands at pc; else pc is behind a call. NULL: no code is
-	 * read for that.
+	 * left up to where it sets sp, or sp is set. `exact`: the thread stands at pc; else pc is behind a call. NULL: no code is read
+	 * for that.
 	 */
 	bool (*is_leaving)(const struct sf_reader *reader, uint64_t pc, bool exact);
 
 	/*
-	 * Whether the instruction at pc jumps to a place that lies before it, or (`exact`) the one behind a call there, or behind an instruction that leaves sp
-	 * alone, does. NULL: no
-	 * code is read for that.
+	 * Whether the instruction at pc jumps to a place that lies before it. `exact`: the thread stands at pc, and a call there, or an
+	 * instruction that leaves sp alone, may come before the jump. NULL: no code is read for that.
 	 */
 	bool (*jumps_back)(const struct sf_reader *reader, uint64_t pc, bool exact, uint64_t *target_ret);
 

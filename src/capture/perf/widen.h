@@ -12,7 +12,7 @@
  *
  * Little use: a thread that uses less than a period of CPU time in all has no sample, and of many such threads that may
  * be most of the CPU time. From then on threads without a sample are known by their samples, which stand for a period each:
- * so their sum is right on average. What these threads used before is a loss.
+ * so their sum is right on average. Their CPU time from before that is a loss.
  *
  * Owned by the holding thread.
  */

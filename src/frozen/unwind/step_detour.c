@@ -3,8 +3,8 @@
  * The stepper for a call that lies apart from the code which it serves: behind the call, a jump leads back there. The jump leaves
  * sp alone, so the rules on both sides of it have the same distance to the CFA. OCaml puts its calls of the collector behind
  * the function's last return, and its rules there lack what the code has pushed for handlers (emit_call_gc in
- * asmcomp/amd64/emit.mlp, 4.13). They would take a handler, or any word of the frame, for the return address. So do the rules of
- * caml_start_program where a handler ends (runtime/amd64.S). Signal-safe.
+ * asmcomp/amd64/emit.mlp, 4.13). They would take a handler, or any word of the frame, for the return address. The rules of
+ * caml_start_program where a handler ends (runtime/amd64.S) are as wrong. Signal-safe.
  */
 #include "frozen/unwind/walk.h"
 
