@@ -2,8 +2,8 @@
 /*
  * Writes a recording: one SQLite file, documented in docs/recording.md.
  *
- * A writer interns repeated items (modules, addresses, stacks), collects data in memory, and writes it
- * once a second, and sooner in the first two seconds. A kill -9 therefore loses at most the last second. Names are added at the end (before
+ * A writer interns repeated items (modules, addresses, stacks), collects data in memory, and writes it once a second, and
+ * sooner in the first two seconds. A kill -9 therefore loses at most the last second. Names are added at the end (before
  * sf_recording_finish), or later when an unfinished recording is reopened.
  *
  * A write that fails (disk full) loses nothing by itself: its data is kept in memory, and the next write
