@@ -54,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cfi.eh = data[0] & 1;
 	cfi.ends_at_zero = data[0] & 2;
 	arch = data[0] & 4 ? &sf_arch_aarch64 : &sf_arch_x86_64;
+	header.elf_machine = arch->elf_machine;
 	cfi.bytes = data + 1;
 	cfi.size = size - 1;
 	rows = sf_rows_create(0, 0x500000);

@@ -17,13 +17,11 @@ static struct sf_unseen counts;  /* what a look finds */
 static uint64_t now_ns;
 static unsigned n_looks;
 static bool is_root;
-static uint64_t lost_ns;
 
-void __wrap_sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret);
+void __wrap_sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_unseen *ret);
 bool __wrap_sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
 bool __wrap_sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);
 bool __wrap_sf_thread_measure(struct sf_thread *thread, uint64_t at_ns, bool *ran_ret);
-void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight);
 
 /* The counts of a thread are as they are. */
 bool __wrap_sf_thread_measure(struct sf_thread *thread, uint64_t at_ns, bool *ran_ret)
@@ -34,17 +32,10 @@ bool __wrap_sf_thread_measure(struct sf_thread *thread, uint64_t at_ns, bool *ra
 	return true;
 }
 
-void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause, const struct sf_weight *weight)
-{
-	(void)relay;
-	assert_ptr_equal(thread, perf.base.watch.threads.items[0]);
-	assert_int_equal(cause, SF_LOSS_REST);
-	lost_ns += weight->cpu_ns;
-}
-
-void __wrap_sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
+void __wrap_sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_unseen *ret)
 {
 	assert_ptr_equal(watch, &perf.base.watch);
+	assert_int_equal(little_ns, (now_ns - 100 * S) / 512);
 	n_looks++;
 	*ret = counts;
 }
@@ -147,7 +138,7 @@ static void threads_without_a_sample(void **state)
 	assert_true(widens(401 * MS, 0, 0));
 }
 
-/* What they have used is lost, and their samples are to stand for what comes. Those with a sample are as before. */
+/* What they have used is their first samples', too. Those with a sample are as before. */
 static void an_account_begins_anew(void **state)
 {
 	struct sf_thread threads[2] = { 0 }, *items[2] = { &threads[0], &threads[1] };
@@ -165,12 +156,10 @@ static void an_account_begins_anew(void **state)
 	perf.base.watch.threads.n = 2;
 	counts.unsampled_ns = 400 * MS;
 	assert_true(widens(401 * MS, 0, 0));
-	assert_int_equal(lost_ns, 3 * MS);
-	assert_int_equal(threads[0].lost_ns, 3 * MS);
-	assert_int_equal(threads[0].account.cpu_ns, 0);
+	assert_int_equal(threads[0].before_ns, 3 * MS);
 	assert_true(threads[0].by_samples);
 	assert_false(threads[1].by_samples);
-	assert_int_equal(threads[1].account.cpu_ns, 3 * MS);
+	assert_int_equal(threads[1].before_ns, 0);
 }
 
 static void nobody_may(void **state)

@@ -1267,7 +1267,7 @@ static void unseen_time_is_found_at_once(void **state)
 	(void)state;
 	open_watch();
 	process_of(40)->cpu_ns += 30 * MS; /* of threads that came and went */
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.cpu_ns, 30 * MS);
 	assert_int_equal(unseen.unseen_ns, 30 * MS);
 	/* A thread that ends without a sample is known, and as unseen. */
@@ -1277,7 +1277,7 @@ static void unseen_time_is_found_at_once(void **state)
 	look_at(41);
 	end_thread(41);
 	for (int i = 0; i < 2; i++) { /* before a scan finds its end, and after that */
-		sf_unseen_look(&watch, &unseen);
+		sf_unseen_look(&watch, 4 * MS, &unseen);
 		assert_int_equal(unseen.cpu_ns, 34 * MS);
 		assert_int_equal(unseen.unseen_ns, 34 * MS);
 		scan_after(100);
@@ -1292,10 +1292,10 @@ static void what_threads_use_before_they_are_found_is_not_unseen(void **state)
 	(void)state;
 	runs_ns = 20 * MS;
 	open_watch();
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.unseen_ns, 0);
 	run(40, 5 * MS);
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.cpu_ns, 5 * MS);
 	assert_int_equal(unseen.unseen_ns, 0);
 	told[0] = 0;
@@ -1315,16 +1315,16 @@ static void switches_of_threads(void **state)
 	scan_after(100);
 	run(41, 13 * MS);
 	run(42, 1 * MS);
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.switches, 14 * MS); /* as __wrap_sf_task_run has it; what was before it came into sight does not count */
 	assert_int_equal(unseen.n_ran, 2);
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.switches, 0);
 	thread_of(41)->cpu_ns -= 10 * MS; /* by an exec */
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.switches, 0);
 	run(41, 2 * MS);
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.switches, 2 * MS);
 	assert_int_equal(unseen.n_ran, 1);
 }
@@ -1346,26 +1346,27 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	expect("gone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
 }
 
-/* Of a thread that is known by its samples only where it has one: the others are in these. */
+/* Of a thread that is known by its samples only where it has one: the others are in these, but for what came before that. */
 static void a_rest_of_one_that_is_known_by_samples(void **state)
 {
 	(void)state;
 	open_watch();
 	watch.by_samples = true;
-	for (int32_t tid = 41; tid < 43; tid++) {
+	for (int32_t tid = 41; tid < 44; tid++) {
 		struct sf_thread *thread;
 
 		add_thread(40, tid, "b", 0);
 		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = thread->begun = tid == 41;
+		thread->before_ns = tid == 43 ? 3 * MS : 0;
 		run(tid, 4 * MS);
 		look_at(tid);
 		end_thread(tid);
 	}
 	watch.by_samples = false;
-	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	expect("thread 2: 41 b\nthread 3: 42 b\nthread 4: 43 b\n");
 	scan_after(100);
-	expect("end 3: 0 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
+	expect("gone 4: cpu 3000 us, wall 0 us, 0 ticks\nend 4: 3000 us\nend 3: 0 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
 }
 
 /* Of those that live, and that are an engine's to sample each. */
@@ -1385,8 +1386,10 @@ static void time_of_threads_without_a_sample(void **state)
 		thread->by_samples = tid == 43;
 		thread->watched = tid != 44;
 	}
-	sf_unseen_look(&watch, &unseen);
+	sf_unseen_look(&watch, 4 * MS, &unseen);
 	assert_int_equal(unseen.unsampled_ns, 4 * MS);
+	sf_unseen_look(&watch, 4 * MS - 1, &unseen);
+	assert_int_equal(unseen.unsampled_ns, 0);
 }
 
 /* Its ticks are those of its elapsed time: the thread waited for a CPU for most of it. Its CPU time is short, so it is no loss. */

@@ -267,8 +267,8 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
 
 	thread->begun = true;
 	sf_thread_measure(thread, now_ns, &ran);
-	thread->account.cpu_ns = share_ns(perf, thread->batch.period_ns);
-	thread->first_cpu_ns = thread->run.cpu_ns - thread->account.cpu_ns - thread->lost_ns;
+	thread->account.cpu_ns = share_ns(perf, thread->batch.period_ns) + thread->before_ns;
+	thread->first_cpu_ns = thread->run.cpu_ns - thread->account.cpu_ns;
 	thread->account.awake_ns = (int64_t)thread->account.cpu_ns;
 	thread->account.asleep_ns = 0;
 }

@@ -12,7 +12,8 @@
 #define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: at the least; on a virtual machine it was 5.5 us */
 #define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
 #define COST_PART 100               /* of the CPU time, that the switches may take */
-#define WATCHED_PERIODS 64          /* of elapsed time: a thread that has no sample by then uses less than 2 % of a CPU */
+#define WATCHED_PERIODS 64          /* of elapsed time: then it shows which threads use little: ... */
+#define LITTLE_PART 512             /* ... one of so many parts of a CPU, at the most: after so many periods they would have a sample */
 #define MANY_PERIODS 10             /* that threads use between two looks: then what is lost at the end of each matters little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
@@ -73,19 +74,15 @@ static bool may_widen(void)
 	return sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, &err) && kernel;
 }
 
-/* A thread without a sample: what it has used is lost, and its first sample will begin another account. */
-static void know_by_samples(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+/* Its first sample will begin another account. */
+static void know_by_samples(struct sf_thread *thread, uint64_t now_ns)
 {
-	struct sf_weight weight;
 	bool ran;
 
 	if (thread->ran || !sf_thread_measure(thread, now_ns, &ran))
 		return;
 	thread->by_samples = true;
-	thread->lost_ns = thread->run.cpu_ns - thread->first_cpu_ns;
-	weight = sf_thread_take_awake(thread, true, perf->base.period_ns);
-	if (thread->watched && weight.cpu_ns)
-		sf_relay_loss(perf->base.relay, thread, SF_LOSS_REST, &weight);
+	thread->before_ns = thread->account.cpu_ns;
 }
 
 static bool widen(struct sf_perf *perf, uint64_t now_ns)
@@ -97,7 +94,7 @@ static bool widen(struct sf_perf *perf, uint64_t now_ns)
 		return false;
 	watch->by_samples = true;
 	for (size_t i = 0; i < watch->threads.n; i++)
-		know_by_samples(perf, watch->threads.items[i], now_ns);
+		know_by_samples(watch->threads.items[i], now_ns);
 	return true;
 }
 
@@ -109,10 +106,11 @@ void sf_perf_widen_if_short(struct sf_perf *perf, uint64_t now_ns)
 
 	if (perf->events.all || widening->refused || !perf->base.period_ns || now_ns < widening->next_ns)
 		return;
-	sf_unseen_look(&perf->base.watch, &now);
 	if (!widening->next_ns)
 		widening->began_ns = now_ns;
-	else if (are_missed(&widening->before, &now) || are_dear(perf, &widening->before, &now, passed_ns) || use_little(perf, &now, now_ns))
+	sf_unseen_look(&perf->base.watch, (now_ns - widening->began_ns) / LITTLE_PART, &now);
+	if (widening->next_ns && (are_missed(&widening->before, &now) || are_dear(perf, &widening->before, &now, passed_ns) ||
+				  use_little(perf, &now, now_ns)))
 		widening->refused = !widen(perf, now_ns);
 	widening->before = now;
 	widening->looked_ns = now_ns;

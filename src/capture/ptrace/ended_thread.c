@@ -85,10 +85,13 @@ static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64
 		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &weight);
 }
 
-static void forget_rest(struct sf_thread *thread)
+/* All but so much. */
+static void forget_rest(struct sf_thread *thread, uint64_t kept_ns)
 {
-	thread->first_cpu_ns += thread->account.cpu_ns;
-	thread->account.cpu_ns = 0;
+	if (thread->account.cpu_ns <= kept_ns)
+		return;
+	thread->first_cpu_ns += thread->account.cpu_ns - kept_ns;
+	thread->account.cpu_ns = kept_ns;
 }
 
 static bool is_end_known(const struct sf_watch *watch, const struct sf_thread *thread)
@@ -170,14 +173,16 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	end_recorded_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->account.cpu_ns += thread->account.beyond_ns;
-	if (thread->is_refused || (sf_watch_knows_by_samples(watch, thread) && !thread->begun))
-		forget_rest(thread);
+	if (thread->is_refused)
+		forget_rest(thread, 0);
+	if (sf_watch_knows_by_samples(watch, thread) && !thread->begun)
+		forget_rest(thread, thread->before_ns);
 	sf_thread_balance(thread);
 	give_sleeps(watch, thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (!thread->watched) /* --threads leaves it out: its time is nobody's loss */
-		forget_rest(thread);
+		forget_rest(thread, 0);
 	give_rest(watch, thread, now_ns);
 	give_events(watch, thread, now_ns);
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],

@@ -167,7 +167,7 @@ struct sf_thread {
 
 	struct sf_thread_account account;
 	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
-	uint64_t lost_ns;        /* ... and this, from before it was to be known so, which is a loss */
+	uint64_t before_ns;      /* ... and this, from before it was to be known so, for which that sample stands, too */
 	bool     ran;            /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint64_t asleep_due_ns;  /* when it is sampled next, if it sleeps */

@@ -67,21 +67,21 @@ static bool should_have_sample(const struct sf_thread *thread)
 }
 
 /* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
-static uint64_t look_at_thread(struct sf_thread *thread, struct sf_unseen *ret)
+static uint64_t look_at_thread(struct sf_thread *thread, uint64_t little_ns, struct sf_unseen *ret)
 {
 	struct sf_task_run run;
 	const bool lives = sf_task_run(&thread->task, &run);
 
 	if (lives)
 		add_switches(thread, &run, ret);
-	if (lives && should_have_sample(thread))
+	if (lives && should_have_sample(thread) && run.cpu_ns - thread->first_cpu_ns <= little_ns)
 		ret->unsampled_ns += run.cpu_ns - thread->first_cpu_ns;
 	if (!lives && !thread->ran)
 		return 0;
 	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;
 }
 
-void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
+void sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_unseen *ret)
 {
 	uint64_t seen_ns = watch->ended_cpu_ns;
 
@@ -89,6 +89,6 @@ void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
 	for (size_t i = 0; i < watch->processes.n; i++)
 		ret->cpu_ns += look_at_process(watch, &watch->processes.items[i], &seen_ns);
 	for (size_t i = 0; i < watch->threads.n; i++)
-		seen_ns += look_at_thread(watch->threads.items[i], ret);
+		seen_ns += look_at_thread(watch->threads.items[i], little_ns, ret);
 	ret->unseen_ns = watch->lost_cpu_ns + (ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0);
 }

@@ -22,10 +22,10 @@ struct sf_unseen {
 	uint64_t switches;     /* times that threads were put on a CPU */
 	uint64_t n_ran;        /* threads that were */
 	/* Ever: */
-	uint64_t unsampled_ns; /* CPU time of threads that live and have no sample */
+	uint64_t unsampled_ns; /* CPU time of threads that live, have used little, and have no sample */
 };
 
-/* Reads the counts of all threads: some microseconds for each. */
-void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret);
+/* Reads the counts of all threads: some microseconds for each. `little_ns`: the most that is little. */
+void sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_unseen *ret);
 
 #endif
