@@ -212,12 +212,12 @@ def test_from_the_start(jdk, target, tmp_path):
     assert report["recording"]["complete"], report["recording"]
 
 
-@pytest.mark.alone   # the recording ends after 500 ticks, and beside others the machine may need as long to introduce itself
+@pytest.mark.alone   # the recording ends after 250 ticks, and beside others the machine may need as long to introduce itself
 def test_a_preloaded_agent_finds_the_machine(stillframe, target, jdk, tmp_path):  # noqa: F811
     """Nothing has introduced the machine to it; as soon as that has started it is asked for, and its events are off again later."""
     t = target(jdk.java(QUIET, "Demo", "chain", "fib"), env={**PLAIN, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"})
     for name in ("1.sfr", "2.sfr"):
-        stillframe.record_until(str(tmp_path / name), 500, "-p", t.pid, "-e", "signal", "--java-walk", "both", "--walk", "handler",
+        stillframe.record_until(str(tmp_path / name), 250, "-p", t.pid, "-e", "signal", "--java-walk", "both", "--walk", "handler",
                                 "--clock", "cpu", "-F", "499hz")
         found, others = count(str(tmp_path / name))
         print("preloaded jdk%d: %s" % (jdk.version, dict(found)), file=sys.stderr)

@@ -70,7 +70,7 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     output = tmp_path / "r.sfr"
     process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "200", "-o", output)
     until(lambda: has_begun(output), "the recording begins", 30)
-    time.sleep(2.6)
+    time.sleep(1.3)
     died = time.monotonic_ns()
     process.kill()
     process.wait()

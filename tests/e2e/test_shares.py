@@ -61,7 +61,7 @@ def test_threads_that_use_less_than_a_period(stillframe, tmp_path):
     their place, the time is lost; from then on samples are in proportion."""
     need_root()
     need_findings(stillframe("doctor").out, "all processes of the machine may be recorded")
-    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "199", "--engine", "perf", "--max-cost", "100", cpu_seconds=2.5, threads=400,
+    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "199", "--engine", "perf", "--max-cost", "100", cpu_seconds=2, threads=400,
                                            nap=200000)
     seen = recording.value("SELECT sum(s.cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper'") or 0
     lost = recording.value("SELECT sum(cpu_ns) / 1e9 FROM losses") or 0
