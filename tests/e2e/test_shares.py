@@ -58,7 +58,7 @@ def test_nappers_have_their_share(stillframe, tmp_path):
 
 def test_threads_that_use_less_than_a_period(stillframe, tmp_path):
     """By events of the threads none of these 400 has a sample: each uses some 2 ms, and a period is 5 ms. Before the events of the CPUs take
-    their place, the time is lost; from then on samples are in proportion."""
+    their place, the time is their first samples', or lost; from then on samples are in proportion."""
     need_root()
     need_findings(stillframe("doctor").out, "all processes of the machine may be recorded")
     done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "199", "--engine", "perf", "--max-cost", "100", cpu_seconds=2, threads=400,

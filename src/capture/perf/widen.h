@@ -10,10 +10,11 @@
  * events of the CPUs, how many samples a thread has is more a matter of chance. So this is no reason where threads use
  * less than a period each.
  *
- * Little use: a thread that uses less than a period of CPU time in all has no sample, and of many threads that use less than a
- * five-hundredth of a CPU each that may be most of the CPU time. From then on threads without a sample are known by their samples, which stand for a period each:
- * so their sum is right on average. Their CPU time from before that
- * is their first samples', too, or a loss where they have none.
+ * Little use: a thread that uses less than a period of CPU time in all has no sample, and of many threads that use less
+ * than a five-hundredth of a CPU each that may be most of the CPU time.
+ *
+ * From then on threads without a sample are known by their samples, the first of which stands for a period: so their sum is
+ * right on average. Their CPU time from before that is their first samples', too, or a loss where they have none.
  *
  * Owned by the holding thread.
  */
