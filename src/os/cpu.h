@@ -17,7 +17,10 @@ void sf_cpu_move(int cpu);
  */
 void sf_cpu_prefer(void);
 
-/* Whether it may have that priority, by a try. Afterwards the calling thread, an ordinary one, is as before. */
-bool sf_cpu_may_prefer(void);
+/*
+ * Whether it may have that priority, by a try. Afterwards the calling thread, an ordinary one, is as before. *has_limit_ret: a
+ * limit of real-time CPU time (RLIMIT_RTTIME) would end the process, so nothing was tried.
+ */
+bool sf_cpu_may_prefer(bool *has_limit_ret);
 
 #endif

@@ -48,8 +48,8 @@ struct sf_held {
 	bool    is_32_bit;   /* sf_hold_registers found it in 32-bit code: there is nothing to read */
 	bool    read;        /* sf_hold_registers was called, and ... */
 	bool    to_mend;     /* ... found a system call that failed only because of the hold */
-	int32_t syscall;     /* it returns from this call or starts it again, or SF_SYSCALL_NONE */
-	bool    in_wait;     /* it was about to sleep in that call, or that call only waits (sf_syscall_only_waits) */
+	int32_t syscall;     /* the thread returns from this call or starts it again; or SF_SYSCALL_NONE */
+	bool    in_wait;     /* the thread was about to sleep in that call, or that call only waits (sf_syscall_only_waits) */
 };
 
 /* Whether the thread was in a job control stop, to which it returns at its release. */

@@ -332,6 +332,23 @@ static void test_ended_threads(void **state)
 	assert_int_equal(threads[0].run.cpu_ns, 2 * MS);
 }
 
+/* A first sample stands for a period, and for what the thread used before it was to be known by its samples; the next ones for the count. */
+static void test_first_samples(void **state)
+{
+	(void)state;
+	threads[0].by_samples = true;
+	threads[0].before_ns = 3 * MS;
+	ran(0, 20);
+	sample(0, 10, 10, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[0].cpu_ns, 4 * MS);
+	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, 4 * MS);
+	ran(0, 7);
+	sample(0, 10, 10, 2);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(sent[1].cpu_ns, 7 * MS);
+}
+
 /* Each CPU has a period of its own. */
 static void test_each_cpu_has_its_period(void **state)
 {
@@ -1129,6 +1146,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in_order_with_all_time_shared_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_time_without_a_sample_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ended_threads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_each_cpu_has_its_period, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),

@@ -40,11 +40,25 @@ static const char *const scope_advice[] = {
 	"Nothing gives it until the machine is started again with another value.",
 };
 
+static void examine_priority(sf_finding_fn *report, void *arg)
+{
+	char to_have[160], advice[480];
+	bool has_limit;
+	const bool may = sf_cpu_may_prefer(&has_limit);
+
+	sf_rights_to_have(SF_RIGHT_BIT(PRIORITY), to_have, sizeof(to_have));
+	snprintf(advice, sizeof(advice), "A real-time priority %s. By ptrace, calls that wait for or wake others then have too large a share, by some percent "
+		 "on a busy machine. To hold threads at moments of stillframe's own, %s%s.",
+		 has_limit ? "would end stillframe by a limit of CPU time (RLIMIT_RTTIME)" : "is refused",
+		 has_limit ? "set no such limit" : to_have, has_limit ? "" : ", or set RLIMIT_RTPRIO (ulimit -r) to 1");
+	report(arg, may, "stillframe goes before the threads that it holds", advice);
+}
+
 static void examine(sf_finding_fn *report, void *arg)
 {
 	const int scope = sf_hold_scope(), most = (int)(sizeof(scope_advice) / sizeof(*scope_advice)) - 1;
 	const int at = scope < 0 ? 0 : scope > most ? most : scope;
-	char text[80], to_have[160], advice[480];
+	char text[80];
 
 	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
 	report(arg, at == 0 || (at < most && !sf_rights_missing(SF_RIGHT_BIT(TRACE))), text, scope_advice[at]);
@@ -52,11 +66,7 @@ static void examine(sf_finding_fn *report, void *arg)
 	       "se.exec_start of /proc/PID/task/TID/sched cannot be read, for which the kernel needs CONFIG_SCHED_DEBUG, or Linux 6.15. Threads that "
 	       "are held are then held where the scheduler lets stillframe run: shares of calls that wait for or wake others may be wrong by some "
 	       "percent.");
-	sf_rights_to_have(SF_RIGHT_BIT(PRIORITY), to_have, sizeof(to_have));
-	snprintf(advice, sizeof(advice), "A real-time priority is refused, or has a limit of CPU time (RLIMIT_RTTIME). By ptrace, calls that wait or wake "
-		 "others then have some percent too many on a busy machine. To hold threads at moments of stillframe's own, %s, or set RLIMIT_RTPRIO "
-		 "(ulimit -r) to 1.", to_have);
-	report(arg, sf_cpu_may_prefer(), "stillframe goes before the threads that it holds", advice);
+	examine_priority(report, arg);
 }
 
 struct trial {

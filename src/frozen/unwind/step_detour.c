@@ -36,7 +36,6 @@ static bool may_be_detour(const struct sf_cursor *cursor)
 static const struct sf_rules *rules_at(const struct sf_cursor *cursor, const struct sf_region *region, uint64_t pc)
 {
 	const struct sf_rules *rules = pc >= region->start && pc < region->end ? sf_table_find(region->table, pc - region->bias) : NULL;
-
 	const bool by_sp = rules && rules->cfa.how == SF_HOW_REGISTER_PLUS && rules->cfa.reg == cursor->still->arch->sp;
 
 	return by_sp && rules->ra.how == SF_HOW_AT_CFA ? rules : NULL;

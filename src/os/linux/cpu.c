@@ -30,14 +30,19 @@ void sf_cpu_move(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* A limit of real-time CPU time would end the process with SIGXCPU (getrlimit(2)). */
+/* The kernel would end the process with SIGXCPU (getrlimit(2)). */
+static bool has_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_RTTIME, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 static bool prefer_by_class(int flag)
 {
 	const struct sched_param lowest = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
-	struct rlimit limit;
 
-	return getrlimit(RLIMIT_RTTIME, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY &&
-	       sched_setscheduler(0, SCHED_FIFO | flag, &lowest) == 0;
+	return !has_limit() && sched_setscheduler(0, SCHED_FIFO | flag, &lowest) == 0;
 }
 
 /*
@@ -74,10 +79,11 @@ void sf_cpu_prefer(void)
 		prefer_as_ordinary();
 }
 
-/* Not every user may take that flag back. */
-bool sf_cpu_may_prefer(void)
+/* Without the flag, which not every user may take back. */
+bool sf_cpu_may_prefer(bool *has_limit_ret)
 {
 	const struct sched_param none = { 0 };
 
+	*has_limit_ret = has_limit();
 	return prefer_by_class(0) && sched_setscheduler(0, SCHED_OTHER, &none) == 0;
 }
