@@ -84,7 +84,11 @@ static void short_lives(void **state)
 	assert_false(widens(900 * MS, 80 * MS, 0));
 	assert_true(widens(900 * MS, 90 * MS, 0));
 	begin_at(99);
-	assert_false(widens(20 * MS, 9 * MS, 0)); /* too little to matter */
+	assert_false(widens(20 * MS, 9 * MS, 0)); /* too little to matter, ... */
+	assert_true(widens(20 * MS, 9 * MS, 0));  /* ... but not twice */
+	begin_at(99);
+	assert_false(widens(900 * MS, 0, 0));
+	assert_true(widens(90 * MS, 10 * MS, 0)); /* since the last look */
 }
 
 /* As of redis: 10,000 switches a second of threads that use 400 ms. */

@@ -7,8 +7,8 @@
 
 #define PAUSE_FIRST_NS 50000000     /* a program of short lives shows at once; ... */
 #define PAUSE_MAX_NS 800000000      /* ... the looks at all threads of one without become rare */
-#define NOTABLE_NS 10000000         /* of CPU time in no account, since the last look: two ticks of the clock of processes that have ended */
-#define NOTABLE_PART 10             /* and one of so many parts of all CPU time since then */
+#define NOTABLE_NS 10000000         /* of CPU time in no account, in a span of time: two ticks of the clock of processes that have ended */
+#define NOTABLE_PART 10             /* and one of so many parts of all CPU time in this span */
 #define SWITCH_NS 4000              /* that a switch takes more, of a thread with events of its own: at the least; on a virtual machine it was 5.5 us */
 #define SAMPLE_NS 5000              /* that a sample takes, of whatever else runs */
 #define COST_PART 100               /* of the CPU time, that the switches may take */
@@ -26,12 +26,20 @@ bool sf_perf_concerns(const struct sf_perf *perf, int32_t pid)
 	return !sf_perf_is_wide(perf) || sf_watch_has_process(&perf->base.watch, pid);
 }
 
-static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *now)
+static bool are_missed_since(const struct sf_unseen *before, const struct sf_unseen *now)
 {
 	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
 	const uint64_t unseen_ns = now->unseen_ns > before->unseen_ns ? now->unseen_ns - before->unseen_ns : 0;
 
 	return unseen_ns >= NOTABLE_NS && unseen_ns * NOTABLE_PART >= all_ns;
+}
+
+/* Since the last look, or in all: of a program that uses little CPU time, what is missed between two looks is too little to matter. */
+static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *now)
+{
+	static const struct sf_unseen nothing;
+
+	return are_missed_since(before, now) || are_missed_since(&nothing, now);
 }
 
 /* Records that have paused to keep the limit of the cost will pause again. */
