@@ -69,6 +69,14 @@ def test_threads_that_use_less_than_a_period(stillframe, tmp_path):
     assert true["nappers"] - lost - chance < seen < true["nappers"] + chance and seen > 0.25 * true["nappers"], (true, seen, lost, chance, done)
 
 
+def test_chance_decides_which_threads_have_a_sample(stillframe, tmp_path):
+    """By ptrace each of these 300 threads uses less than passes between two looks at it, and a part of them has a sample on a CPU. Those samples
+    stand for the CPU time of the others, too, and no sample of the busy thread does."""
+    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "997", "--engine", "ptrace", threads=300, nap=100000)
+    seen = dict(recording.rows("SELECT t.name = 'napper', sum(s.cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread GROUP BY 1"))
+    assert 0.4 * true["nappers"] < seen[1] < 1.02 * true["nappers"] and seen[0] < 1.02 * true["busy"] + 0.02, (true, seen, done)
+
+
 def test_a_perf_clock_rings_for_nappers(stillframe, tmp_path):
     """Threads that use less than a period between two looks of the sampler. It set their clocks at each look, and so anew, and none
     ever rang."""

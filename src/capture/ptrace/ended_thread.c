@@ -2,6 +2,7 @@
 /* How the account of a watched thread ends: its rest goes to its last sample, or is a loss. */
 #include <string.h>
 
+#include "capture/ptrace/little_use.h"
 #include "capture/ptrace/unseen.h"
 #include "capture/ptrace/watched.h"
 #include "frozen/signal/ticks.h"
@@ -20,7 +21,7 @@ static bool is_short_rest(const struct sf_watch *watch, const struct sf_thread *
 
 	if (!thread->ran || thread->is_32_bit)
 		return false;
-	return rest->ticks <= REST_TICKS + sf_unseen_ticks(watch, thread->batch.passed_ns) ||
+	return sf_little_use_is(thread) || rest->ticks <= REST_TICKS + sf_unseen_ticks(watch, thread->batch.passed_ns) ||
 	       (!thread->account.beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
 
@@ -178,6 +179,8 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (sf_watch_knows_by_samples(watch, thread) && !thread->begun)
 		forget_rest(thread, thread->before_ns);
 	sf_thread_balance(thread);
+	if (process)
+		sf_little_use_end(watch, process, thread, now_ns);
 	give_sleeps(watch, thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;

@@ -71,6 +71,7 @@ bool sf_ptrace_weigh_awake(const struct sf_capture *capture, struct sf_thread *t
 	thread->hold.unsent_ns = 0;
 	copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 	thread->ran = thread->ran || on_cpu;
+	thread->n_ran += on_cpu;
 	if (on_cpu)
 		sf_thread_note_place(thread, in_call);
 	return true;

@@ -3,6 +3,7 @@
  * A tick of the ptrace engine: the looks at all threads. Threads that have slept for long are passed over, as long as the
  * CPU clocks of their processes show that none of them has run.
  */
+#include "capture/ptrace/little_use.h"
 #include "capture/ptrace/ptrace.h"
 
 #define LONG_ASLEEP 20              /* looks without a change after which a thread is passed over ... */
@@ -45,6 +46,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	if (thread->hold.is_requested || !thread->watched)
 		return true;
 	capture->n_looked++;
+	sf_little_use_looked(thread, now_ns);
 	if (!due_asleep(capture, thread, now_ns) && sf_thread_sleeps_again(thread, now_ns))
 		return true;
 	if (!sf_thread_look(thread, now_ns))

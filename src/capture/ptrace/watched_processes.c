@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "capture/ptrace/little_use.h"
 #include "capture/ptrace/unseen.h"
 
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
@@ -199,6 +200,7 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	/* A process whose clock was never read has at least the CPU time of its threads. */
 	if (process->last_cpu_ns < process->threads_cpu_ns)
 		process->last_cpu_ns = process->threads_cpu_ns;
+	sf_little_use_lose(watch, &process->little);
 	sf_unseen_lose(watch, process);
 	if (!process->first)
 		watch->ended_cpu_ns += process->last_cpu_ns;
