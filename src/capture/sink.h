@@ -40,6 +40,7 @@ struct sf_verdict {
 	enum sf_end end;
 	uint64_t stack_used;  /* bytes from the start of the window that the walk needed */
 	bool     lacks_chain; /* the walk ended where sf_still.chain, which the still does not have, would lead on */
+	bool     below_sp;    /* the walk needs what lies below the stack pointer, which the kernel's copies do not have */
 	bool     failed;      /* the sink cannot go on: `err` says why */
 };
 

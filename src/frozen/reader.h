@@ -67,6 +67,24 @@ static inline bool sf_read_u64(const struct sf_reader *reader, uint64_t addr, ui
 }
 
 /*
+ * The same without what its window has below `sp`, as of a copy that begins there. *unread_ret is where the last SF_END_OTHER_STACK
+ * could not read, and is left alone where there is none. Signal-safe.
+ */
+static inline struct sf_reader sf_reader_from(const struct sf_reader *reader, uint64_t sp, uint64_t *unread_ret)
+{
+	struct sf_reader above = *reader;
+	const uint64_t below = sp - reader->window_start;
+
+	if (below <= reader->window_size) {
+		above.window += below;
+		above.window_start = sp;
+		above.window_size -= below;
+	}
+	above.unread = unread_ret;
+	return above;
+}
+
+/*
  * A reader of the same target for memory outside stacks, such as code and data. The end of a stack
  * is often not known exactly. So this reader also reads mappings above the stack and below
  * stack_end. Signal-safe.

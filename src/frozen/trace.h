@@ -122,6 +122,7 @@ struct sf_trace {
 	enum sf_end end;
 	bool by_zero;     /* the end is a return address of 0, and no rule says that it is the end */
 	bool lacks_chain; /* it ended where sf_still.chain, which the still does not have, would lead on */
+	bool below_sp;    /* it needs what lies below the stack pointer, in the red zone, which a copy may not have */
 	bool off_map;     /* it came to an address in no region of the code map, also where it went on from there */
 };
 

@@ -246,6 +246,7 @@ struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still
 	}
 	verdict.stack_used = stack_used(still, &recorder->walker.trace);
 	verdict.lacks_chain = recorder->walker.trace.lacks_chain;
+	verdict.below_sp = recorder->walker.trace.below_sp;
 	if (verdict.end != SF_END_COPY || last)
 		verdict.failed = !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording,
 						      still->time_ns, err) ||

@@ -431,9 +431,11 @@ def test_short_commands_are_seen(stillframe, tmp_path):
     assert set(names) <= {"sh", "ls", "dash"} and names["ls"] > 0.2 * sum(names.values()), names
 
 
-@pytest.mark.parametrize("program", [("deep", 10000, "spin"), ("altstack_signal", "spin")], ids=["deep", "other stack"])
+@pytest.mark.parametrize("program", [
+    pytest.param(("deep", 10000, "spin"), id="deep"), pytest.param(("altstack_signal", "spin"), id="other stack"),
+    pytest.param(("cfa_below_sp",), id="below sp", marks=pytest.mark.skipif(os.uname().machine != "x86_64", reason="in x86-64's assembly"))])
 def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, target, tmp_path, program):
-    """It copies 64 KiB of one stack. Only the first samples of such a thread are cut."""
+    """It copies 64 KiB of one stack, from the stack pointer on. Only the first samples of such a thread are cut."""
     t = target(*program)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "1500ms", "-F", "499", "--max-depth",
                                         16384, "--max-cost", 50)

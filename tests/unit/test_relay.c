@@ -29,6 +29,7 @@ static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 static uint64_t cpu_kept_ns;
 static bool is_held;                 /* stills are copies of a thread that is held, and not the kernel's */
 static unsigned n_walked, other_every; /* so many walks, the last one of each so many, end at another stack; 0: none */
+static bool is_below_sp;             /* walks need what lies below sp, and only copies of a held thread have it */
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
 			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
@@ -42,6 +43,8 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 	n_kept_cut += cut && last;
 	ticks_kept += !cut || last ? weight->ticks : 0;
 	cpu_kept_ns += !cut || last ? weight->cpu_ns : 0;
+	if (is_below_sp)
+		return (struct sf_verdict){ .end = is_held ? SF_END_ROOT : SF_END_OTHER_STACK, .stack_used = needed, .below_sp = true };
 	if (other_every && !(++n_walked % other_every))
 		return (struct sf_verdict){ .end = SF_END_OTHER_STACK };
 	return (struct sf_verdict){ .end = cut ? SF_END_COPY : SF_END_ROOT, .stack_used = needed };
@@ -77,7 +80,7 @@ static int open_relay(void **state)
 
 	n_whole = n_kept_cut = ticks_kept = n_walked = other_every = 0;
 	cpu_kept_ns = 0;
-	is_held = false;
+	is_held = is_below_sp = false;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
@@ -242,6 +245,22 @@ static void a_thread_that_is_on_another_stack_for_half_of_the_time_is_held(void 
 	assert_true(needs_longer_copies_after(100));
 }
 
+/* As OpenSSL's SHA-512. The copies reach to the thread's first frame: that is not enough, and is again when no walk needs more. */
+static void a_thread_that_keeps_its_frame_below_sp_is_held(void **state)
+{
+	(void)state;
+	atomic_store(&thread->needs.root_sp, 0x8000);
+	assert_int_not_equal(sf_thread_whole_size(thread, 0x7000), 0);
+	is_below_sp = true;
+	assert_true(needs_longer_copies_after(30));
+	assert_int_equal(sf_thread_whole_size(thread, 0x7000), 0);
+	is_held = true;
+	assert_true(needs_longer_copies_after(100));
+	is_below_sp = false;
+	assert_false(needs_longer_copies_after(200));
+	assert_int_not_equal(sf_thread_whole_size(thread, 0x2000 - SHORT), 0);
+}
+
 /* The thread is held when its stack is deep, and all its other samples are small copies. */
 static void what_deep_moments_need_is_kept(void **state)
 {
@@ -288,6 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cpu_time_of_a_cut_copy_goes_to_the_next_on_a_cpu, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_at_times_is_not_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_for_half_of_the_time_is_held, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_thread_that_keeps_its_frame_below_sp_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_deep_moments_need_is_kept, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_cut_copy_is_not_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),

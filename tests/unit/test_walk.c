@@ -528,6 +528,44 @@ static void unreadable_and_uncopied_are_told_apart(void **state)
 	assert_frames(SF_END_MEMORY, { APP + 0x120, 0x1000, LEAF });
 }
 
+/* Functions that keep their caller's sp below their own: at *(rsp - 8), in the red zone (APP + 0x600), and at *(rsp - 256). */
+static void keep_below_sp(void)
+{
+	static const uint8_t at_below[] = { 0x77, 0x78, 0x06, 0x23, 0x08 }, at_far[] = { 0x77, 0x80, 0x7e, 0x06, 0x23, 0x08 };
+	struct sf_rules below = simple_rules(RSP, 8, -8), far = below, bare = below;
+
+	below.cfa = table_expression(&app, SF_HOW_EXPRESSION, at_below, sizeof(at_below));
+	far.cfa = table_expression(&app, SF_HOW_EXPRESSION, at_far, sizeof(at_far));
+	table_row(&app, 0x600, &below);
+	table_row(&app, 0x700, &far);
+	table_row(&app, 0x800, &bare);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	r.still.memory.copied = true;
+	recorded_put(&r, STACK + 0xf8, STACK + 0x140);
+	recorded_put(&r, STACK + 0x140, APP + 0x310);
+}
+
+static void what_is_needed_below_sp_is_told(void **state)
+{
+	(void)state;
+	keep_below_sp();
+	recorded_window(&r, STACK, SIZE, 0);
+	assert_frames(SF_END_ROOT, { APP + 0x610, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x148, ROWS });
+	assert_true(r.trace.below_sp);
+	r.still.memory.window += 0x100;
+	r.still.memory.window_start += 0x100;
+	assert_frames(SF_END_OTHER_STACK, { APP + 0x610, STACK + 0x100, LEAF });
+	assert_true(r.trace.below_sp);
+	r.still.regs.pc = APP + 0x710;
+	assert_frames(SF_END_OTHER_STACK, { APP + 0x710, STACK + 0x100, LEAF });
+	assert_false(r.trace.below_sp);
+	r.still.regs.pc = APP + 0x10;
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x108, ROWS });
+	assert_false(r.trace.below_sp);
+}
+
 /* At the first instruction of a function without rows, called from one: fp is still the caller's. */
 static void enter_without_rows(uint64_t entry)
 {
@@ -1718,6 +1756,7 @@ int main(void)
 		TEST(a_cfa_behind_code_without_rules),
 		TEST(a_stack_that_moves_down_is_stuck),
 		TEST(unreadable_and_uncopied_are_told_apart),
+		TEST(what_is_needed_below_sp_is_told),
 		TEST(code_above_a_copied_stack_can_be_read),
 		TEST(the_window_needs_no_calls),
 		TEST(depth_is_only_cut_when_there_is_more),

@@ -114,12 +114,12 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 
 /*
  * What a copy counts that is not enough; 0: it is. Of a thread that was held, the kernel's copy would have been enough where
- * it used one stack, and little of it. A hold that shows a deep stack stands for many samples, and its copy lacks no page.
+ * it used one stack from sp on, and little of it. A hold that shows a deep stack stands for many samples, and its copy lacks no page.
  */
 static uint32_t shortness(const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
 	if (copy->follows_leads)
-		return verdict->stack_used > SF_PERF_MAX_STACK ? SF_TOO_SHORT : copy->n_others ? OTHER_STACK_SCORE : 0;
+		return verdict->stack_used > SF_PERF_MAX_STACK ? SF_TOO_SHORT : copy->n_others || verdict->below_sp ? OTHER_STACK_SCORE : 0;
 	if (verdict->end == SF_END_COPY && copy->longest)
 		return TOO_DEEP_SCORE;
 	return verdict->end == SF_END_OTHER_STACK ? OTHER_STACK_SCORE : 0;
@@ -156,6 +156,8 @@ static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *cop
 
 	if (copy->flags & SF_STILL_UNHELD)
 		return;
+	if (verdict->below_sp || !score)
+		atomic_store_explicit(&thread->needs.below_sp, verdict->below_sp, memory_order_relaxed);
 	if (more && score < 2 * SF_TOO_SHORT)
 		atomic_store_explicit(&thread->needs.n_too_short, score + more, memory_order_relaxed);
 	else if (!more && score)

@@ -159,7 +159,8 @@ uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp)
 {
 	const uint64_t root_sp = atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
 
-	if (!root_sp || sp > root_sp || atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
+	if (!root_sp || sp > root_sp || atomic_load_explicit(&thread->needs.below_sp, memory_order_relaxed) ||
+	    atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
 		return 0;
 	return root_sp - sp + ROOT_SIZE;
 }

@@ -37,6 +37,7 @@ struct sf_copy_needs {
 	_Atomic uint32_t cut_at;      /* shared: bytes of the longest copy of the kernel's, but of sleeps and events, that was too short to be walked; 0: none was */
 	_Atomic uint32_t only_cut;    /* shared: bytes that the kernel's copy of a sleep, or at an event, had room for, and was too short to be walked; 0: none was */
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
+	_Atomic bool below_sp;        /* shared: walks need what lies below sp, which the kernel's copies do not have; until n_too_short has fallen to 0 */
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
 };
@@ -308,7 +309,7 @@ static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)
 
 /*
  * Bytes of its stack, from sp on, up to where its first frame was at the last walk that came to it. 0: that is not known, or the
- * thread uses other stacks, too.
+ * thread uses other stacks, too, or what lies below sp.
  */
 uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp);
 

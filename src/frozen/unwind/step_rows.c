@@ -33,8 +33,7 @@ static enum outcome get_register(const struct frame *frame, unsigned reg, uint64
 	return VALUE;
 }
 
-static enum outcome get_memory(const struct frame *frame, uint64_t addr, uint64_t *ret,
-			       enum sf_end *why)
+static enum outcome get_memory(const struct frame *frame, uint64_t addr, uint64_t *ret, enum sf_end *why)
 {
 	if (sf_read_u64(frame->memory, addr, ret))
 		return VALUE;
@@ -42,8 +41,7 @@ static enum outcome get_memory(const struct frame *frame, uint64_t addr, uint64_
 	return FAILED;
 }
 
-static enum outcome get_expression(const struct frame *frame, const struct sf_rule *rule,
-				   uint64_t *ret, enum sf_end *why)
+static enum outcome get_expression(const struct frame *frame, const struct sf_rule *rule, uint64_t *ret, enum sf_end *why)
 {
 	const uint32_t blob_size = frame->table->header->blob_size;
 	struct sf_expression expression = {
@@ -143,9 +141,34 @@ static enum sf_step find_cfa(struct frame *frame, const struct sf_rules *rules, 
 	return SF_STEP_TAKEN;
 }
 
+/* Whether the rule reads nothing, or one word of the frame: between its sp and its caller's, which are `size` bytes apart. */
+static bool stays_in_frame(const struct sf_rule *rule, uint64_t size)
+{
+	const int64_t below = -(int64_t)rule->value;
+
+	if (rule->how == SF_HOW_AT_CFA)
+		return below >= (int64_t)sizeof(uint64_t) && (uint64_t)below <= size;
+	return rule->how != SF_HOW_AT_EXPRESSION && rule->how != SF_HOW_EXPRESSION;
+}
+
+/*
+ * Whether the CFA of the innermost frame is read below sp, as of OpenSSL's SHA-2 by AVX2, which leaves it there in a loop. A copy
+ * that begins at sp does not have it.
+ */
+static bool reads_below_sp(const struct sf_cursor *cursor, struct frame frame, const struct sf_rules *rules)
+{
+	const uint64_t sp = cursor->regs.r[frame.arch->sp];
+	uint64_t unread = sp, cfa;
+	const struct sf_reader above = sf_reader_from(frame.memory, sp, &unread);
+	enum sf_end why;
+
+	frame.memory = &above;
+	return cursor->exact && sp == cursor->still->regs.r[frame.arch->sp] && !stays_in_frame(&rules->cfa, 0) &&
+	       apply(&frame, &rules->cfa, SF_NO_REG, &cfa, &why) == FAILED && sp - unread - 1 < frame.arch->red_zone;
+}
+
 /* The return address, without its signature. 0: there is no caller. */
-static enum sf_step find_return(const struct frame *frame, const struct sf_rules *rules,
-				uint64_t *ret, enum sf_end *why)
+static enum sf_step find_return(const struct frame *frame, const struct sf_rules *rules, uint64_t *ret, enum sf_end *why)
 {
 	uint64_t address = 0;
 
@@ -203,8 +226,7 @@ static enum outcome find_saved(const struct sf_cursor *cursor, const struct fram
  * The caller's callee-saved registers, in place. One that cannot be found becomes unknown, which
  * matters only if a rule further up needs it. All other registers are lost in a call, but for `passed`.
  */
-static void restore_saved(struct sf_cursor *cursor, const struct frame *frame,
-			  const struct sf_rules *rules)
+static void restore_saved(struct sf_cursor *cursor, const struct frame *frame, const struct sf_rules *rules)
 {
 	uint64_t values[SF_MAX_SAVED], known = 0;
 	const struct sf_arch *arch = frame->arch;
@@ -280,6 +302,7 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 
 	if (rules->ra.how == SF_HOW_UNDEFINED)
 		return SF_STEP_ROOT;
+	cursor->trace->below_sp |= reads_below_sp(cursor, frame, rules);
 	step = find_cfa(&frame, rules, why);
 	if (step == SF_STEP_TAKEN && !has_return(cursor, &frame, rules)) {
 		*why = SF_END_NO_RULE;
@@ -317,16 +340,6 @@ static bool is_trampoline(const struct sf_cursor *cursor, bool starts_row)
 	return !cursor->exact && starts_row && sf_is_sigreturn(cursor->still, cursor->regs.pc);
 }
 
-/* Whether the rule reads nothing, or one word of the frame: between its sp and its caller's, which are `size` bytes apart. */
-static bool stays_in_frame(const struct sf_rule *rule, uint64_t size)
-{
-	const int64_t below = -(int64_t)rule->value;
-
-	if (rule->how == SF_HOW_AT_CFA)
-		return below >= (int64_t)sizeof(uint64_t) && (uint64_t)below <= size;
-	return rule->how != SF_HOW_AT_EXPRESSION && rule->how != SF_HOW_EXPRESSION;
-}
-
 /* Whether the CFA is from a register that the tail of a walk compares. */
 static bool has_compared_cfa(const struct sf_arch *arch, const struct sf_rule *rule)
 {
@@ -351,8 +364,7 @@ static bool is_plain(const struct sf_arch *arch, const struct sf_table *table, c
 	return plain;
 }
 
-enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
-			  enum sf_end *why)
+enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
 	const uint64_t sp = cursor->regs.r[arch->sp];

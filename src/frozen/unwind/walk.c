@@ -163,7 +163,7 @@ static enum sf_end walk_from(const struct sf_still *still, struct sf_tail_walk *
 	};
 
 	trace->n_frames = 0;
-	trace->by_zero = trace->off_map = trace->lacks_chain = false;
+	trace->by_zero = trace->off_map = trace->lacks_chain = trace->below_sp = false;
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;
