@@ -141,6 +141,12 @@ struct sf_sink {
 	 */
 	bool (*measure)(void *arg, const struct sf_measure *measure, struct sf_error *err);
 
+	/*
+	 * CPU time that the engine's own threads have used in a process that is watched. NULL in the place of the function:
+	 * the sink does not use it.
+	 */
+	bool (*engine_cost)(void *arg, int32_t pid, uint64_t cpu_ns, struct sf_error *err);
+
 	/* Something that the user should read, once, with the summary and in the recording. */
 	bool (*note)(void *arg, int32_t pid, const char *text, struct sf_error *err);
 

@@ -142,15 +142,29 @@ static void print_holds(FILE *out, const struct sf_session_result *result)
 		fprintf(out, "  holds none\n");
 }
 
-/* With the time that it took to begin: beside a short recording a share would say nothing. */
+/* Beside a short recording a share would say nothing. */
+static void print_cpu_cost(FILE *out, const struct sf_session_result *result, uint64_t cpu_ns)
+{
+	char time[32];
+
+	fprintf(out, "%s of CPU time", sf_format_time(time, cpu_ns));
+	if (result->duration_ns >= LEAST_SHARED_NS)
+		fprintf(out, " (%.1f %% of one core)", 100.0 * (double)cpu_ns / (double)result->duration_ns);
+}
+
+/* With the time that it took to begin. */
 static void print_cost(FILE *out, const struct sf_session_result *result)
 {
-	char time[32], memory[32];
+	char memory[32];
 
-	fprintf(out, "  cost  %s of CPU time", sf_format_time(time, result->own_cpu_ns));
-	if (result->duration_ns >= LEAST_SHARED_NS)
-		fprintf(out, " (%.1f %% of one core)", 100.0 * (double)result->own_cpu_ns / (double)result->duration_ns);
+	fputs("  cost  ", out);
+	print_cpu_cost(out, result, result->own_cpu_ns);
 	fprintf(out, ", %s\n", sf_format_bytes(memory, result->own_memory));
+	if (!result->inside_cpu_ns)
+		return;
+	fputs("        and, in the program, the agent's threads: ", out);
+	print_cpu_cost(out, result, result->inside_cpu_ns);
+	fputc('\n', out);
 }
 
 static void print_notes(FILE *out, const char *notes)

@@ -253,6 +253,16 @@ static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct
 	return sf_recorder_lose(recorder, thread ? thread->number : 0, cause, weight);
 }
 
+static bool on_engine_cost(void *arg, int32_t pid, uint64_t cpu_ns, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+
+	(void)pid;
+	(void)err;
+	recorder->inside_cpu_ns += cpu_ns;
+	return true;
+}
+
 static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
@@ -283,6 +293,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 		.trace = sf_recorder_trace,
 		.describe = on_describe,
 		.measure = on_measure,
+		.engine_cost = on_engine_cost,
 		.note = sf_recorder_note,
 		.again = sf_recorder_again,
 		.woken = sf_recorder_woken,

@@ -32,6 +32,7 @@ struct sf_recorder {
 	uint64_t n_suffix_frames;          /* frames that are kept of threads' stacks */
 	struct sf_tail_room tails;
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
+	uint64_t inside_cpu_ns;                /* CPU time of the engine's threads in the processes that are watched */
 	char notes[1024];                      /* lines of text, for the summary; what fits */
 };
 

@@ -174,6 +174,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	atomic_store(&finishing, true);
 	fine = sf_early_names_close(recorder.early, fine ? err : NULL) && fine;
 	recorder.early = NULL;
+	result->inside_cpu_ns = recorder.inside_cpu_ns;
 	measure_self(result, names_ns - sources.lookup.cpu_left_ns);
 	_Static_assert(sizeof(result->notes) == sizeof(recorder.notes),
 		       "one is copied into the other");

@@ -197,7 +197,8 @@ static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
 
 	sf_feed_see_time(feed, end->time_ns);
 	feed->ended = true;
-	feed->agent_cpu_ns = end->agent_cpu_ns;
+	if (sink->engine_cost && !sink->engine_cost(sink->arg, feed->pid, end->agent_cpu_ns, err))
+		return false;
 	return sf_feed_lost(feed, sink, end->lost_records, err);
 }
 

@@ -66,7 +66,6 @@ struct sf_feed {
 
 	/* For the caller. */
 	uint64_t last_ns;         /* the latest time in any record */
-	uint64_t agent_cpu_ns;    /* END's */
 	bool ended;               /* END was there */
 };
 
