@@ -334,6 +334,8 @@ bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struc
 		return false;
 	if ((weight->cpu_ns || weight->amount) && thread->ran.thread)
 		return add_rest(recorder, &thread->ran, time_ns, weight, err);
+	if (weight->cpu_ns) /* its samples on a CPU found no room */
+		return sf_recorder_lose(recorder, thread->number, SF_LOSS_REST, weight);
 	if (thread->last.state == SF_STATE_RUNNING && thread->slept.thread)
 		return add_rest(recorder, &thread->slept, time_ns, weight, err);
 	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))

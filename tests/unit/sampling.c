@@ -213,6 +213,31 @@ static void add_loss_to(struct counted *counted, const struct sf_stream_loss *lo
 	counted->lost_ticks += loss->ticks;
 }
 
+static void add_rest_to(struct counted *counted, const struct sf_stream_again *rest)
+{
+	counted->n_rests++;
+	counted->ticks += rest->ticks;
+	counted->cpu_ns += rest->cpu_ns;
+	counted->wall_ns += rest->wall_ns;
+}
+
+/* A rest of CPU time, at a thread's end, or a sleep that goes on. */
+static void add_again(struct sampling *sampling, const struct sf_stream_again *again)
+{
+	struct counted *counted = of(sampling, again->serial);
+
+	if (again->cpu_ns) {
+		assert_true(counted->n_samples + counted->n_waiting > 0 && !counted->n_rests);
+		add_rest_to(counted, again);
+		add_rest_to(&sampling->sum, again);
+		return;
+	}
+	assert_true(counted->n_asleep > 0);
+	counted->n_again++;
+	counted->asleep_wall_ns += again->wall_ns;
+	sampling->sum.n_again++;
+}
+
 static void add_record(struct sampling *sampling)
 {
 	const struct sf_record_header *header = (void *)record;
@@ -239,10 +264,7 @@ static void add_record(struct sampling *sampling)
 		add_loss_to(&sampling->sum, loss);
 		break;
 	case SF_STREAM_AGAIN:
-		assert_true(of(sampling, again->serial)->n_asleep > 0);
-		of(sampling, again->serial)->n_again++;
-		of(sampling, again->serial)->asleep_wall_ns += again->wall_ns;
-		sampling->sum.n_again++;
+		add_again(sampling, again);
 		break;
 	case SF_STREAM_LABEL:
 		memset(sampling->last_label, 0, sizeof(sampling->last_label));

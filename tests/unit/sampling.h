@@ -22,7 +22,7 @@
 struct counted {
 	int32_t  tid;
 	char     name[64];
-	uint32_t n_samples, n_waiting, n_asleep, n_again, n_loss[SF_N_LOSSES], n_ends, label;
+	uint32_t n_samples, n_waiting, n_asleep, n_again, n_rests, n_loss[SF_N_LOSSES], n_ends, label;
 	uint64_t ticks, cpu_ns, wall_ns, asleep_wall_ns, lost_ns[SF_N_LOSSES], lost_ticks;
 	uint64_t end_cpu_ns;
 	int32_t  syscall;

@@ -269,6 +269,42 @@ static void a_tick_at_the_end_is_passed_over(void **state)
 	assert_int_equal(sampling_by_tid(&sampling, gettid())->n_ends, 1);
 }
 
+static int32_t first_tid;
+
+/* The samples of the first thread stand for less by so much. */
+static void take_back(void)
+{
+	struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, first_tid);
+
+	atomic_fetch_sub(&entry->accounted_ns, 20000000);
+}
+
+/* CPU time after the last sample is that sample's, if it is a few ticks of the clock, or half of all at the most. */
+static void a_rest_is_the_last_samples(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	(void)state;
+
+	first_tid = gettid();
+	for (int is_long = 0; is_long < 2; is_long++) {
+		const struct counted *counted;
+
+		before_the_end = is_long ? take_back : NULL;
+		begin(&options, &sf_agent_clock_timer);
+		burn_until_heard(30000000);
+		burn(200000);
+		end();
+		counted = sampling_by_tid(&sampling, gettid());
+		assert_int_equal(counted->n_rests, !is_long);
+		assert_true(is_long ? counted->lost_ns[SF_LOSS_REST] >= 20000000 : !counted->lost_ns[SF_LOSS_REST]);
+		if (!is_long)
+			assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
+		sampling_free(&sampling);
+		sampling.by_serial = NULL;
+	}
+	before_the_end = NULL;
+}
+
 /* --- asleep --- */
 
 #define N_SLEEPERS 40
@@ -1096,6 +1132,7 @@ int main(void)
 		cmocka_unit_test_teardown(deaf_threads_of_little_time_are_counted, clean),
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
 		cmocka_unit_test_teardown(a_tick_at_the_end_is_passed_over, clean),
+		cmocka_unit_test_teardown(a_rest_is_the_last_samples, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
 		cmocka_unit_test_teardown(who_waits_for_us_is_not_asleep, clean),
 		cmocka_unit_test_teardown(sleepers_are_not_asked, clean),

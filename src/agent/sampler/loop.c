@@ -72,6 +72,7 @@ void sf_sampler_loop_begin(struct sf_sampler_loop *loop, int32_t tid)
 	sf_handler.config.remote_clocks = sf_own_table(&sf_handler.code.memory.mem_fd, 1);
 	threads->own[0] = tid;
 	sf_cpu_affinity_init(&loop->affinity, &sf_handler.link.wake_up);
+	sf_sleep_budget_begin(&threads->sleep_budget, (unsigned)CPU_COUNT(&loop->affinity.allowed), sf_raw_now_ns());
 	sf_agent_threads_hurry();
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	loop->looked = threads->n;
@@ -189,6 +190,7 @@ static void tick(struct sf_sampler_loop *loop, uint64_t now_ns)
 		look_at_last(loop);
 		sf_priority_settle(&loop->priority);
 		loop->looked = 0;
+		sf_sleep_budget_round(&threads->sleep_budget, now_ns);
 		loop->next_look_ns = next_time(loop, now_ns, loop->look_period_ns);
 	} else if (!looking) {
 		loop->looked = threads->n;

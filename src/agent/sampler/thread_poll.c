@@ -146,6 +146,19 @@ static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread
 	sf_agent_clock_tune(thread->entry, now_ns, !silent, &thread->clock_spared_ns);
 }
 
+/* A sample of a sleep that has none, if the limit of their cost allows one. */
+static void take_asleep(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	struct sf_sleep_budget *budget = &agent->threads->sleep_budget;
+	uint64_t before_ns;
+
+	if (!sf_sleep_budget_has_room(budget, !thread->sleeps_since_ns))
+		return;
+	before_ns = sf_raw_thread_cpu_ns();
+	sf_blocked_sample_take(agent, thread, now_ns);
+	sf_sleep_budget_taken(budget, sf_raw_thread_cpu_ns() - before_ns);
+}
+
 /* Polls a thread that ran since the last poll. */
 static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
 			  uint64_t now_ns)
@@ -158,7 +171,7 @@ static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread
 	thread->cpu_ns = cpu_ns;
 	look_at_clock(agent, thread, cpu_ns, now_ns);
 	if (wants_wall(agent))
-		sf_blocked_sample_take(agent, thread, now_ns);
+		take_asleep(agent, thread, now_ns);
 }
 
 static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
@@ -169,7 +182,7 @@ static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread
 	if (thread->sampled_asleep && !sf_blocked_sample_is_out_of_date(thread))
 		sf_blocked_sample_on(&agent->options, thread, now_ns);
 	else
-		sf_blocked_sample_take(agent, thread, now_ns);
+		take_asleep(agent, thread, now_ns);
 }
 
 /* Its account is settled up to when it came to us: what it slept before extends its last sample asleep. */

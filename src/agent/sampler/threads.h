@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "agent/clocks/clocks.h"
+#include "agent/sampler/sleep_budget.h"
 #include "agent/sampler/timer_coverage.h"
 #include "agent/options.h"
 #include "agent/threads/thread_entries.h"
@@ -85,6 +86,7 @@ struct sf_agent_threads {
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
 	uint64_t n_without_entry;             /* threads that found no entry, at the last scan */
+	struct sf_sleep_budget sleep_budget;  /* of samples of them while they sleep */
 };
 
 /* Sets sf_handler.link.entries. The sampler sets `clock` when it starts. */
