@@ -52,6 +52,7 @@ def test_a_command(stillframe, tmp_path, walk):
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "499", "--", BUSY, 1)
     assert done.status == 0, done
     assert "total_seconds" in done.out and "by signal (%s walk)" % walk in done.err, done
+    assert re.search(r"\n  cost  .*\n        and, in the program, the agent's threads: \S+ ms of CPU time", done.err), done
     shares = of_the_three(recording.self_shares())
     truth = {word: float(value) for word, value in re.findall(r"(spin_\w+) ([\d.]+)", done.out)}
     worth = recording.worth()
