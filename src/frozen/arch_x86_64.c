@@ -145,15 +145,22 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 }
 
 #define BEFORE_CALL 64
+#define PAGE 4096
 
-/* xor %ebp, %ebp, or sub, in both encodings, at any byte. */
+/*
+ * xor %ebp, %ebp, or sub, in both encodings, at any byte. A file's code may begin with _start, at the start of a page, with nothing
+ * before it (lld).
+ */
 static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 {
 	uint8_t code[BEFORE_CALL];
 	size_t n = sizeof(code);
 
-	while (n && !sf_read(reader, code, pc - n, n))
-		n /= 2;
+	if (!sf_read(reader, code, pc - n, n)) {
+		n = pc % PAGE < n ? pc % PAGE : 0;
+		if (!sf_read(reader, code, pc - n, n))
+			return false;
+	}
 	for (size_t i = 0; i + 2 <= n; i++) {
 		if (code[i + 1] == 0xed && (code[i] == 0x31 || code[i] == 0x33 || code[i] == 0x29 || code[i] == 0x2b))
 			return true;

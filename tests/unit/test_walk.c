@@ -799,6 +799,20 @@ static void a_zero_frame_pointer_is_the_root(void **state)
 	}
 }
 
+/* As lld puts it: nothing before it can be read. */
+static void a_first_function_at_the_start_of_the_code_is_the_root(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT, &(uint8_t[]){ 0x31, 0xed }, 2);
+	put_call(JIT + 0x2a);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x148, JIT + 0x2a);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x2a, STACK + 0x150, CHAIN });
+}
+
 /* The first record of a stack that the program makes itself, as Erlang does: it leads to code that was not called. */
 static void a_zero_is_the_root_where_nobody_called(void **state)
 {
@@ -1768,6 +1782,7 @@ int main(void)
 		TEST(a_thread_that_was_just_made_has_no_caller),
 		TEST(who_makes_a_thread_is_where_it_was),
 		TEST(a_zero_frame_pointer_is_the_root),
+		TEST(a_first_function_at_the_start_of_the_code_is_the_root),
 		TEST(a_zero_is_the_root_where_nobody_called),
 		TEST(code_without_rules_calls_on_another_stack),
 		TEST(a_first_function_near),
