@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread whose stack is 100 KiB deep for a quarter of its CPU time: 30 ms in shallow(), then 10 ms in deep(), and so on. */
+/*
+ * A thread whose stack is 100 KiB deep for a part of its CPU time, in turns: in shallow(), then in deep(), and so on.
+ *
+ * deep_at_times [milliseconds in deep() [in shallow()]]: 10 and 30
+ */
 #include <string.h>
 #include <time.h>
 
@@ -16,9 +20,11 @@ static long used_ns(void)
 	return time.tv_sec * 1000 * MS + time.tv_nsec;
 }
 
+static double deep_ms, shallow_ms;
+
 static NOINLINE void shallow(void)
 {
-	const long end_ns = used_ns() + 30 * MS;
+	const long end_ns = used_ns() + (long)(shallow_ms * MS);
 
 	while (used_ns() < end_ns)
 		;
@@ -26,7 +32,7 @@ static NOINLINE void shallow(void)
 
 static NOINLINE void deep(void)
 {
-	const long end_ns = used_ns() + 10 * MS;
+	const long end_ns = used_ns() + (long)(deep_ms * MS);
 
 	while (used_ns() < end_ns)
 		;
@@ -45,8 +51,10 @@ static NOINLINE void descend(int n)
 	room[0]++;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	deep_ms = argument(argc, argv, 1, 10);
+	shallow_ms = argument(argc, argv, 2, 30);
 	bounded(120);
 	ready();
 	for (;;) {

@@ -274,11 +274,28 @@ static void what_deep_moments_need_is_kept(void **state)
 	send_still();
 	let_walk(1);
 	is_held = false;
-	needed_later(SHORT, 60);
+	needed_later(SHORT, 200);
 	thread->batch.n_held = 0;
 	assert_in_range(sf_thread_copy_plan(thread).size, SHORT, 50000);
 	thread->batch.n_held = 1;
 	assert_in_range(sf_thread_copy_plan(thread).size, 100000, 200000);
+}
+
+/* A copy of a thread that is held ends above its first frame: where it is cut all the same, that frame is on another stack. */
+static void a_first_frame_above_a_cut_copy_is_forgotten(void **state)
+{
+	(void)state;
+	needed_later(SHORT, 1);
+	assert_int_equal(atomic_load(&thread->needs.root_sp), 0x1000 + SHORT);
+	assert_int_equal(sf_thread_copy_plan(thread).root_sp, 0x1000 + SHORT);
+	needed_later(UINT64_MAX, 1); /* the kernel's */
+	assert_int_equal(atomic_load(&thread->needs.root_sp), 0x1000 + SHORT);
+	is_held = true;
+	needed_later(UINT64_MAX, 1);
+	assert_int_equal(atomic_load(&thread->needs.root_sp), 0);
+	needed_later(SHORT, 1);
+	atomic_store(&thread->needs.leads.at[0], 0x2000);
+	assert_int_equal(sf_thread_copy_plan(thread).root_sp, 0);
 }
 
 /* Until the engine has seen it. */
@@ -309,6 +326,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_for_half_of_the_time_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_keeps_its_frame_below_sp_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_deep_moments_need_is_kept, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_first_frame_above_a_cut_copy_is_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_cut_copy_is_not_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};

@@ -376,8 +376,36 @@ static void the_next_copy_is_as_long_as_was_needed(void **state)
 	assert_int_equal(sf_copy_next(12 * KIB, 8 * KIB), 12 * KIB);
 	assert_int_equal(sf_copy_next(SF_COPY_MAX, SF_COPY_MAX), SF_COPY_MAX);
 	assert_int_equal(sf_copy_next(KIB, UINT64_C(1) << 40), SF_COPY_MAX);
-	assert_int_equal(sf_copy_next(100 * KIB, 8 * KIB), 100 * KIB - 11 * KIB); /* an eighth of the way */
-	assert_int_equal(sf_copy_next(SF_COPY_FIRST, 0), SF_COPY_FIRST - (SF_COPY_FIRST - 2 * KIB) / 8);
+	assert_int_equal(sf_copy_next(140 * KIB, 8 * KIB), 140 * KIB - 2 * KIB); /* a part of the way */
+	assert_int_equal(sf_copy_next(SF_COPY_FIRST, 0), SF_COPY_FIRST - (SF_COPY_FIRST - 2 * KIB) / 64);
+}
+
+/* A tenth of the walks needs 150 KiB. Were the other ones to end that, its copies would be cut, and its time go to them. */
+static void a_depth_that_comes_and_goes_has_its_room(void **state)
+{
+	uint32_t want = sf_copy_next(0, 150 * KIB);
+	(void)state;
+
+	for (unsigned i = 0; i < 9; i++)
+		want = sf_copy_next(want, KIB);
+	assert_true(want > 150 * KIB);
+}
+
+/* A quarter more than lies up to there, and 2 KiB; whole KiB. */
+static void no_more_is_copied_than_up_to_the_first_frame(void **state)
+{
+	(void)state;
+	plan = (struct sf_copy_plan){ .size = 16 * KIB, .root_sp = SP - sf_arch_host()->red_zone + 4 * KIB };
+	take();
+	assert_int_equal(reads.size, 7 * KIB);
+	assert_int_equal(copy->room, 7 * KIB);
+	assert_true(copy->stack_more);
+	plan.root_sp = SP + 100 * KIB;
+	take();
+	assert_int_equal(reads.size, 16 * KIB);
+	plan.root_sp = SP - KIB; /* of another stack */
+	take();
+	assert_int_equal(reads.size, 16 * KIB);
 }
 
 static void a_copy_that_was_too_short_is_followed_by_a_longer_one(void **state)
@@ -411,6 +439,8 @@ int main(void)
 		TEST(no_other_stack_is_read_later),
 		TEST(a_lead_is_the_word_that_points_there),
 		TEST(the_next_copy_is_as_long_as_was_needed),
+		TEST(a_depth_that_comes_and_goes_has_its_room),
+		TEST(no_more_is_copied_than_up_to_the_first_frame),
 		TEST(a_copy_that_was_too_short_is_followed_by_a_longer_one),
 	};
 

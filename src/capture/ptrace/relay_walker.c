@@ -99,11 +99,13 @@ static uint32_t next_size(const struct sf_stack_copy *copy, const struct sf_verd
 	return up_to > want ? up_to : sf_copy_next(want, verdict->stack_used);
 }
 
-/* Where a stack begins that has the thread's first frame. */
+/* Where a stack begins that has the thread's first frame. It is another stack where a copy that reaches to there is cut. */
 static void note_root(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
 	if (verdict->end == SF_END_ROOT && !copy->n_others)
 		atomic_store_explicit(&thread->needs.root_sp, copy->stack_start + verdict->stack_used, memory_order_relaxed);
+	else if (verdict->end == SF_END_COPY && copy->follows_leads)
+		atomic_store_explicit(&thread->needs.root_sp, 0, memory_order_relaxed);
 }
 
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)

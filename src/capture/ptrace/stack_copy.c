@@ -14,6 +14,7 @@
 #define MAX_OTHER (SF_COPY_MAX / 4)  /* bytes of another stack */
 #define BELOW 4352u                  /* of where a lead points to, there is more of its frame (frozen/unwind/step_switch.c) */
 #define SLACK 2048
+#define SHRINK 64           /* copies take one of so many parts off what is too much */
 /* Behind the end of a stack that was copied whole, or of what was there of it: so far a walk may look. */
 #define BEHIND ((uint64_t)64 << 10)
 
@@ -110,12 +111,20 @@ static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct 
 		ret->others[ret->n_others++] = piece;
 }
 
+/* A stack that is deep at times has room for that at each copy, and takes it then only. */
+static uint32_t size_from(const struct sf_copy_plan *plan, uint64_t start)
+{
+	const uint32_t whole = plan->root_sp > start ? sf_copy_next(0, plan->root_sp - start) : plan->size;
+
+	return whole < plan->size ? whole : plan->size;
+}
+
 static void copy_stacks(struct sf_pages *pages, uint64_t sp, const struct sf_copy_plan *plan, struct sf_stack_copy *ret)
 {
 	ret->stack_start = sp - sf_arch_host()->red_zone;
-	ret->room = plan->size;
-	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, plan->size);
-	ret->stack_more = ret->stack_size == plan->size;
+	ret->room = size_from(plan, ret->stack_start);
+	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, ret->room);
+	ret->stack_more = ret->stack_size == ret->room;
 	ret->follows_leads = true;
 	for (uint32_t i = 0; i < plan->n_leads; i++)
 		follow(pages, plan->leads[i], other_size(plan), ret);
@@ -237,8 +246,8 @@ uint32_t sf_copy_next(uint32_t want, uint64_t used)
 
 	if (target > SF_COPY_MAX)
 		target = SF_COPY_MAX;
-	/* Grow at once, shrink slowly: a thread's depth comes and goes. */
-	return target >= want ? (uint32_t)target : want - (want - (uint32_t)target) / 8;
+	/* Grow at once, shrink slowly: a thread's depth comes and goes, and the time of a copy that is cut goes to another sample. */
+	return target >= want ? (uint32_t)target : want - (want - (uint32_t)target) / SHRINK;
 }
 
 uint32_t sf_copy_more(uint32_t want, uint32_t copied)

@@ -34,6 +34,7 @@ struct sf_stack_leads {
  */
 struct sf_copy_plan {
 	uint32_t size;
+	uint64_t root_sp;   /* of the thread's first frame, where a walk of this stack came to it: no more is needed; 0: not known */
 	uint32_t n_leads;
 	uint64_t leads[SF_MAX_OTHER_STACKS];
 };

@@ -293,8 +293,10 @@ static inline struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread)
 {
 	const uint32_t size = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
 	const uint32_t deep = thread->batch.n_held ? atomic_load_explicit(&thread->needs.deep_size, memory_order_relaxed) : 0;
+	struct sf_copy_plan plan = sf_stack_leads_plan(&thread->needs.leads, size > deep ? size : deep);
 
-	return sf_stack_leads_plan(&thread->needs.leads, size > deep ? size : deep);
+	plan.root_sp = plan.n_leads ? 0 : atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
+	return plan;
 }
 
 /*
