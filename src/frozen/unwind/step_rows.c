@@ -159,12 +159,14 @@ static bool reads_below_sp(const struct sf_cursor *cursor, struct frame frame, c
 {
 	const uint64_t sp = cursor->regs.r[frame.arch->sp];
 	uint64_t unread = sp, cfa;
-	const struct sf_reader above = sf_reader_from(frame.memory, sp, &unread);
+	struct sf_reader above;
 	enum sf_end why;
 
+	if (!cursor->exact || sp != cursor->still->regs.r[frame.arch->sp] || stays_in_frame(&rules->cfa, 0))
+		return false;
+	above = sf_reader_from(frame.memory, sp, &unread);
 	frame.memory = &above;
-	return cursor->exact && sp == cursor->still->regs.r[frame.arch->sp] && !stays_in_frame(&rules->cfa, 0) &&
-	       apply(&frame, &rules->cfa, SF_NO_REG, &cfa, &why) == FAILED && sp - unread - 1 < frame.arch->red_zone;
+	return apply(&frame, &rules->cfa, SF_NO_REG, &cfa, &why) == FAILED && sp - unread - 1 < frame.arch->red_zone;
 }
 
 /* The return address, without its signature. 0: there is no caller. */
