@@ -473,6 +473,7 @@ static void labels_waits_notes_and_repeats_are_kept(void **state)
 					   "value = '4bf9'"), STREAM_MS + STREAM_MS / 2);
 	assert_int_equal(small_query(path, "SELECT wall_ns FROM label_times"), 12 * STREAM_MS + STREAM_MS / 2);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM samples WHERE label IS NULL"), 2);
+	assert_int_equal(small_query(path, "SELECT sum(cpu_ns) FROM samples"), 2 * STREAM_MS);
 	assert_int_equal(small_query(path, "SELECT sum(unheld) FROM samples"), 2);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM frames WHERE label = '[futex]'"), 1);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM notes WHERE pid = 42"), 1);
