@@ -140,32 +140,6 @@ static const char *wait_label(const struct sf_still *still, char *ret, size_t si
 	return ret;
 }
 
-/* A sample on a CPU waits for the next one, unless it is of an event. */
-static bool put_running(struct sf_recorder *recorder, struct sf_recorded_thread *thread, struct sf_recording_sample *sample,
-			struct sf_error *err)
-{
-	if (!thread->ran_waits && !sf_vec_push(&recorder->running, thread->serial))
-		return sf_fail_memory(err);
-	return sf_recorded_thread_ran(thread, recorder->recording, sample, err);
-}
-
-static bool put(struct sf_recorder *recorder, struct sf_recorded_thread *thread, const struct sf_still *still,
-		struct sf_recording_sample *sample, struct sf_error *err)
-{
-	if (still->flags & SF_STILL_OPEN)
-		return open_sleep(recorder, thread, still, sample, err);
-	if (sample->state == SF_STATE_RUNNING && sample->cpu_ns && !sample->amount) {
-		if (!put_running(recorder, thread, sample, err))
-			return false;
-	} else if (!sf_recording_sample(recorder->recording, sample, err)) {
-		return false;
-	} else if (sample->state == SF_STATE_RUNNING && !thread->ran_waits) {
-		thread->ran = *sample;
-	}
-	sf_recorded_thread_sampled(thread, sample);
-	return true;
-}
-
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -195,8 +169,11 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 	    !sf_recording_stack(recorder->recording, trace,
 				   wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
-	    !put(recorder, thread, still, &sample, err))
+	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
+					   : sf_recording_sample(recorder->recording, &sample, err)))
 		return false;
+	if (!(still->flags & SF_STILL_OPEN))
+		sf_recorded_thread_sampled(thread, &sample);
 	if (recorder->n_suffix_frames > MAX_OUTER_FRAMES)
 		sf_recorder_forget_suffix(recorder, thread);
 	return true;

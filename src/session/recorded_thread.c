@@ -21,37 +21,9 @@ void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct 
 	thread->last = *sample;
 	thread->has_last = true;
 	thread->is_open = false;
+	if (sample->state == SF_STATE_RUNNING)
+		thread->ran = *sample;
 	wait_for_nothing(thread);
-}
-
-bool sf_recorded_thread_flush_ran(struct sf_recorded_thread *thread, struct sf_recording *recording, struct sf_error *err)
-{
-	if (!thread->ran_waits)
-		return true;
-	thread->ran_waits = false;
-	return sf_recording_sample(recording, &thread->ran, err);
-}
-
-static void give_half(struct sf_recording_sample *before, struct sf_recording_sample *sample)
-{
-	const uint64_t half_ns = sample->cpu_ns / 2;
-
-	sample->cpu_ns -= half_ns;
-	sample->wall_ns -= half_ns < sample->wall_ns ? half_ns : sample->wall_ns;
-	before->cpu_ns += half_ns;
-	before->wall_ns += half_ns;
-}
-
-bool sf_recorded_thread_ran(struct sf_recorded_thread *thread, struct sf_recording *recording, struct sf_recording_sample *sample,
-			    struct sf_error *err)
-{
-	if (thread->ran_waits)
-		give_half(&thread->ran, sample);
-	if (!sf_recorded_thread_flush_ran(thread, recording, err))
-		return false;
-	thread->ran = *sample;
-	thread->ran_waits = true;
-	return true;
 }
 
 void sf_recorded_thread_open(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample)

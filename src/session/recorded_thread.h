@@ -25,7 +25,6 @@ struct sf_recorded_thread {
 	uint64_t opened_ns;                 /* ... and that came at this time */
 	uint64_t futex;                     /* its lock or condition, if it is in futex(2); else 0 */
 	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
-	bool ran_waits;                     /* ... which is not written yet */
 	struct sf_recording_sample slept;   /* its last sample in a recorded sleep; thread 0: none */
 	int32_t pid, tid;
 	bool named_later;                      /* it could not be read yet (runtime.h) */
@@ -42,18 +41,6 @@ void sf_recorded_thread_deinit(struct sf_recorded_thread *thread);
 /* `sample` was written: ticks that come now stand where it did. Nothing may wait. */
 void sf_recorded_thread_sampled(struct sf_recorded_thread *thread,
 			    const struct sf_recording_sample *sample);
-
-/*
- * `sample` is on a CPU: it takes the place of the last one, which is written, and waits to be. A sample on a CPU comes with the CPU
- * time since the one before. Half of that is given to the one before. Samples come at moments that do not depend on what the
- * thread does. But where a thread works in turns, each of which has a sample at the most, a sample late in a turn would have
- * the whole turn, and one early in it the end of an earlier one: what is done first would have too little.
- */
-bool sf_recorded_thread_ran(struct sf_recorded_thread *thread, struct sf_recording *recording, struct sf_recording_sample *sample,
-			    struct sf_error *err);
-
-/* Writes the last sample on a CPU, if it waits. */
-bool sf_recorded_thread_flush_ran(struct sf_recorded_thread *thread, struct sf_recording *recording, struct sf_error *err);
 
 /* `sample` is a sleep whose end is to come: it waits to be written. Nothing else may wait. */
 void sf_recorded_thread_open(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample);

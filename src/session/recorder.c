@@ -10,7 +10,6 @@
 #include "runtime/events.h"
 
 #define FLUSH_NS 500000000
-#define RUNNING_NS 1000000000 /* a sample on a CPU waits for the next one of its thread: so long, or somewhat longer */
 #define OPEN_NS 10000000000 /* a sleep whose end is not recorded is written after so long, and its further time as a sample of its own */
 
 bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recording, uint32_t max_depth,
@@ -33,7 +32,6 @@ void sf_recorder_deinit(struct sf_recorder *recorder)
 	}
 	sf_vec_deinit(&recorder->threads);
 	sf_vec_deinit(&recorder->open);
-	sf_vec_deinit(&recorder->running);
 	sf_image_numbers_deinit(&recorder->image_numbers);
 	sf_frame_numbers_deinit(&recorder->frame_numbers);
 	sf_walker_deinit(&recorder->walker);
@@ -137,31 +135,11 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 				   err);
 }
 
-/* Those that wait for long. */
-static bool flush_running(struct sf_recorder *recorder, uint64_t now_ns, struct sf_error *err)
-{
-	size_t n_left = 0;
-
-	for (size_t i = 0; i < recorder->running.n; i++) {
-		const uint32_t serial = recorder->running.items[i];
-		struct sf_recorded_thread *thread = sf_recorder_thread(recorder, serial);
-
-		if (thread->ran_waits && now_ns < thread->ran.time_ns + RUNNING_NS)
-			recorder->running.items[n_left++] = serial;
-		else if (!sf_recorded_thread_flush_ran(thread, recorder->recording, err))
-			return false;
-	}
-	recorder->running.n = n_left;
-	return true;
-}
-
 static bool flush_all(struct sf_recorder *recorder, uint64_t now_ns, struct sf_error *err)
 {
 	size_t n_left = 0;
 
 	recorder->flushed_ns = now_ns;
-	if (!flush_running(recorder, now_ns, err))
-		return false;
 	for (size_t i = 0; i < recorder->open.n; i++) {
 		const uint32_t serial = recorder->open.items[i];
 		struct sf_recorded_thread *thread = sf_recorder_thread(recorder, serial);
@@ -183,8 +161,7 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 
 	if (!thread || !thread->number)
 		return true;
-	if (!sf_recorded_thread_flush(thread, recorder->recording, err) ||
-	    !sf_recorded_thread_flush_ran(thread, recorder->recording, err))
+	if (!sf_recorded_thread_flush(thread, recorder->recording, err))
 		return false;
 	sf_recorder_forget_suffix(recorder, thread);
 	sf_tail_room_free(&recorder->tails, &thread->tail);

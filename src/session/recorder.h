@@ -22,8 +22,7 @@ struct sf_recorder {
 	struct sf_recording *recording;
 	struct sf_walker walker;
 	SF_VEC(struct sf_recorded_thread) threads; /* by serial - 1 */
-	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait, ... */
-	SF_VEC(uint32_t) running;              /* ... or with a sample on a CPU that waits */
+	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait */
 	uint32_t n_labels;                     /* of sleeps */
 	uint32_t n_modules;                    /* images up to this number are in the recording */
 	uint64_t flushed_ns;
