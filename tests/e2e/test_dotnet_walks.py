@@ -290,6 +290,12 @@ def stands(pid, name):
     return before[0] == "S" and seen() == before
 
 
+def names_of(pid):
+    """Of its threads."""
+    statuses = [status_of(pid, tid) for tid in tids_of(pid)]
+    return {status["Name"] for status in statuses if status}
+
+
 def test_a_runtime_that_cannot_be_suspended(stillframe, stuck, tmp_path):
     """A thread reaches no safe point, so SuspendRuntime does not return. The recording ends all the same, and names the loss. When the thread
     goes on, so does the program, and the next recording has the runtime's walk again."""
@@ -307,6 +313,8 @@ def test_a_runtime_that_cannot_be_suspended(stillframe, stuck, tmp_path):
     assert "has not come back yet from the suspension" in " ".join(err.split()), err
     step()
     target.line("back")
+    # The suspension ends a moment later, and with it the thread of the agent that was left behind in it.
+    until(lambda: "sf-sampler" not in names_of(target.pid), "the suspension is over", 30)
     stillframe.record_until(str(tmp_path / "3.sfr"), is_walked_by_runtime, *command[1:-1])
     step()
     assert target.finish() == (0, "ready\nback\ndone\n")
