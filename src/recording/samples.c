@@ -36,6 +36,7 @@ void sf_recording_give_half(struct sf_recording *recording, const struct sf_reco
 	before->cpu_ns += half_ns;
 	before->wall_ns += half_ns;
 	recording->totals.cpu_seen_ns += half_ns;
+	(void)sf_recording_count_managed(recording, before->stack, half_ns); /* there is room since its first count */
 	sample->cpu_ns -= half_ns;
 	sample->wall_ns -= half_ns < sample->wall_ns ? half_ns : sample->wall_ns;
 }
@@ -46,7 +47,7 @@ bool sf_recording_sample(struct sf_recording *recording, const struct sf_recordi
 	struct sf_recording_sample row = *sample;
 
 	row.time_ns = sf_recording_relative(recording, sample->time_ns);
-	if (!sf_vec_push(&recording->samples, row) || !sf_recording_count_managed(recording, sample))
+	if (!sf_vec_push(&recording->samples, row) || !sf_recording_count_managed(recording, sample->stack, sample->cpu_ns))
 		return sf_fail_memory(err);
 	count_sample(&recording->totals, sample);
 	/* A sample may be wrong about what time it is: not a burst for each. */
