@@ -140,18 +140,6 @@ static const char *wait_label(const struct sf_still *still, char *ret, size_t si
 	return ret;
 }
 
-static bool write_sample(struct sf_recording *recording, struct sf_recorded_thread *thread, struct sf_recording_sample *sample,
-			 struct sf_error *err)
-{
-	const bool has_time = sample->state == SF_STATE_RUNNING && sample->cpu_ns;
-
-	if (has_time)
-		sf_recording_give_half(recording, &thread->ran_row, sample);
-	if (has_time)
-		thread->ran_row = sf_recording_next_row(recording);
-	return sf_recording_sample(recording, sample, err);
-}
-
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -182,7 +170,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 				   wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
 	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
-					   : write_sample(recorder->recording, thread, &sample, err)))
+					   : sf_recording_sample(recorder->recording, &sample, err)))
 		return false;
 	if (!(still->flags & SF_STILL_OPEN))
 		sf_recorded_thread_sampled(thread, &sample);

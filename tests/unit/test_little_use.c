@@ -150,6 +150,19 @@ static void others_take_no_part(void **state)
 	assert_int_equal(threads[6].account.cpu_ns, MS);
 }
 
+/* Its sample came before the kernel counted any time. There is nothing to share, as yet or at all. */
+static void a_sample_of_no_time(void **state)
+{
+	(void)state;
+	add(10, 0, 1);
+	end_all();
+	assert_int_equal(threads[0].account.cpu_ns, 0);
+	processes[0].little.pool_ns = MS;
+	processes[0].little.shared_ns = 0;
+	end(&threads[0]);
+	assert_int_equal(threads[0].account.cpu_ns, 0);
+}
+
 /* As of another engine. */
 static void without_looks(void **state)
 {
@@ -205,7 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(those_that_use_more_take_little), TEST(others_take_no_part),
-		TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
+		TEST(a_sample_of_no_time), TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void share(const struct sf_watch *watch, struct sf_watched_process *proce
 		if (concerns(process, watch->threads.items[i]))
 			add_thread(watch->threads.items[i], &sums);
 	}
-	if (!sums.n_samples || sums.has_ns + pool_ns <= 0)
+	if (!sums.n_samples || sums.used_ns <= 0 || sums.has_ns + pool_ns <= 0)
 		return;
 	most_ns = MOST_LOOKS * sums.looked_for_ns / sums.n_looks;
 	use->sample_ns = least(sums.used_ns / sums.n_samples, most_ns);
@@ -129,6 +129,8 @@ void sf_little_use_end(const struct sf_watch *watch, struct sf_watched_process *
 		use->shared_ns = now_ns;
 		share(watch, process);
 	}
+	if (use->taken <= 0) /* sample_ns may not be known */
+		return;
 	if (thread->ran)
 		move(use, thread, (int64_t)(use->taken * lacks_ns(thread, use->sample_ns)));
 	else
