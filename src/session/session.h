@@ -29,7 +29,7 @@ struct sf_session_result {
 	struct sf_recording_totals totals;
 	uint64_t duration_ns;     /* of the recording itself, without naming */
 	uint64_t own_cpu_ns;      /* stillframe's own CPU time, from its start to the end of the recording */
-	uint64_t inside_cpu_ns;   /* of the engine's threads in the processes that were watched, of those that told it at their end */
+	uint64_t inside_cpu_ns;   /* of the engine's threads in the processes that were watched, but for processes that were killed */
 	uint64_t names_ns;        /* CPU time of the processes that looked up names, until all have them */
 	uint64_t own_memory;      /* peak, bytes */
 	int child_status;         /* as waitpid gives it, -1 unknown */

@@ -119,6 +119,18 @@ static void a_sample_has_a_limit(void **state)
 		assert_about(threads[i].account.cpu_ns, (200 * MS - taken_ns) / 20);
 }
 
+/* Of two samples that stand for 75 ms each, which lack 20 of it on average, and may get 80 instead. There is more by chance. */
+static void chance_has_that_limit_too(void **state)
+{
+	(void)state;
+	add(10, 100 * MS, 2);
+	add_without_samples(10, 10, 5 * MS);
+	end_all();
+	assert_in_range(threads[0].account.cpu_ns, 41 * MS, 43 * MS);
+	for (int i = 1; i <= 10; i++)
+		assert_about(threads[i].account.cpu_ns, (50 * MS - threads[0].account.cpu_ns) / 10);
+}
+
 /* A thread that uses more has its samples without chance: those without a sample are of the other kind. */
 static void those_that_use_more_take_little(void **state)
 {
@@ -217,7 +229,7 @@ static void ends_at_different_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(those_that_use_more_take_little), TEST(others_take_no_part),
+		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(chance_has_that_limit_too), TEST(those_that_use_more_take_little), TEST(others_take_no_part),
 		TEST(a_sample_of_no_time), TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
 	};
 

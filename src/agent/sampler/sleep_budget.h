@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What samples of sleeping threads may cost inside the program: 1 % of the CPUs that it may use. A thread that sleeps on is sampled once, but each
- * new sleep of a thread that naps has a walk of its own. Where walking all of these would cost more, some are passed over,
- * chosen at random. The elapsed time of a sleep that is passed over goes to the thread's next sample asleep.
+ * What samples of sleeping threads may cost inside the program: 1 % of the CPUs that it may use. A thread that sleeps on
+ * is sampled once, but each new sleep of a thread that naps has a walk of its own. Where walking all of these would cost
+ * more, some are passed over, chosen at random. The elapsed time of a sleep that is passed over goes to the thread's next
+ * sample asleep.
  *
  * Owned by the sampler's thread. Everything here may be called while a thread is held.
  */
@@ -22,6 +23,7 @@ struct sf_sleep_budget {
 	uint64_t mean_ns;           /* the cost of one, in the last round that had any */
 };
 
+/* n_cpus: that the program may use. */
 void sf_sleep_budget_begin(struct sf_sleep_budget *budget, unsigned n_cpus, uint64_t now_ns);
 
 /* A round of looks at all threads begins: what the last one has found decides which part of the samples is taken in this one. */

@@ -140,9 +140,8 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 }
 
 /*
- * Whether CPU time after a thread's last sample is that sample's, too. Samples come at moments that do not depend on what the
- * thread does: those before a moment show as much of the time after it as those that follow. The limit is the time for
- * which the thread's samples stand already, or some ticks of its clock.
+ * Whether CPU time after a thread's last sample is that sample's, too. As by the engines outside, it is not where it is more
+ * than the thread's samples stand for, and more than some ticks of its clock.
  */
 static bool is_short_rest(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, uint64_t rest_ns)
 {

@@ -84,7 +84,7 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* The parts of both sides, so that as much is given as is taken. Where samples stand for no more than they may, all is given. */
+/* The parts of both sides, so that as much is given as is taken. Where samples may stand for all of it, all is given. */
 static void share(const struct sf_watch *watch, struct sf_watched_process *process)
 {
 	struct sf_little_use *use = &process->little;
@@ -100,12 +100,12 @@ static void share(const struct sf_watch *watch, struct sf_watched_process *proce
 	if (!sums.n_samples || sums.used_ns <= 0 || sums.has_ns + pool_ns <= 0)
 		return;
 	most_ns = MOST_LOOKS * sums.looked_for_ns / sums.n_looks;
-	use->sample_ns = least(sums.used_ns / sums.n_samples, most_ns);
+	use->sample_ns = sums.used_ns / sums.n_samples;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (concerns(process, watch->threads.items[i]))
 			sums.lacks_ns += lacks_ns(watch->threads.items[i], use->sample_ns);
 	}
-	use->taken = least((sums.has_ns + pool_ns) / sums.lacks_ns, use->sample_ns < most_ns ? MOST_TAKEN : 1);
+	use->taken = least((sums.has_ns + pool_ns) / sums.lacks_ns, least(most_ns / use->sample_ns, MOST_TAKEN));
 	use->given = sums.has_ns ? least((use->taken * sums.lacks_ns - pool_ns) / sums.has_ns, 1) : 0;
 	if (use->given < 0)
 		use->given = 0;

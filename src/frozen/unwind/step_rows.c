@@ -151,10 +151,7 @@ static bool stays_in_frame(const struct sf_rule *rule, uint64_t size)
 	return rule->how != SF_HOW_AT_EXPRESSION && rule->how != SF_HOW_EXPRESSION;
 }
 
-/*
- * Whether the CFA of the innermost frame is read below sp, as of OpenSSL's SHA-2 by AVX2, which leaves it there in a loop. A copy
- * that begins at sp does not have it.
- */
+/* Whether the CFA of the innermost frame is read below sp, as in OpenSSL's SHA-2 by AVX2. A copy that begins at sp does not have it. */
 static bool reads_below_sp(const struct sf_cursor *cursor, struct frame frame, const struct sf_rules *rules)
 {
 	const uint64_t sp = cursor->regs.r[frame.arch->sp];
