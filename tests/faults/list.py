@@ -291,7 +291,7 @@ FAULTS = [
     ("capture/ptrace/little_use.c", "return 1 / (root * root * root * root);", "return root > 0 ? 1 : 0;", "test_little_use"),
     ("capture/ptrace/little_use.c", "return !thread->ran && sf_little_use_is(thread)", "return sf_little_use_is(thread)", "test_little_use"),
     ("capture/ptrace/little_use.c", "return thread->task.pid == process->pid && ", "return process && ", "test_little_use"),
-    ("capture/ptrace/little_use.c", "least(most_ns / use->sample_ns, MOST_TAKEN)", "MOST_TAKEN", "test_little_use"),
+    ("capture/ptrace/little_use.c", "least(most_ns / use->sample_ns, MOST_TAKEN)", "(most_ns > 0 ? MOST_TAKEN : 1)", "test_little_use"),
     ("capture/ptrace/little_use.c", "	use->pool_ns -= ns;\n", "", "test_little_use"),
     ("capture/ptrace/little_use.c", "thread->account.awake_ns += ns;", "", "test_little_use"),
     ("capture/ptrace/unseen.c", "&& !thread->ran && !thread->by_samples", "", "test_watch"),
