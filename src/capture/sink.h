@@ -25,6 +25,7 @@ struct sf_weight {
 	uint64_t cpu_ns, wall_ns;
 	uint64_t amount;      /* of the measure (struct sf_measure), if there is one; else 0 */
 	uint32_t ticks;
+	bool     since_last;  /* cpu_ns is all that the thread used since its last sample with CPU time, and not a period of a clock */
 };
 
 /* A measure is added up over samples, beside time or in its place: an event. Texts are valid during the call. */

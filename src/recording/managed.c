@@ -171,16 +171,16 @@ static uint32_t innermost_place(const struct sf_recording *recording, uint32_t n
 	return frame && sf_kind_is_managed(frame->kind) ? (uint32_t)frame->address : 0;
 }
 
-bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_recording_sample *sample)
+bool sf_recording_count_managed(struct sf_recording *recording, uint32_t stack, uint64_t cpu_ns)
 {
-	const uint32_t place = innermost_place(recording, sample->stack);
+	const uint32_t place = innermost_place(recording, stack);
 
 	while (recording->managed_ns.n < place) {
 		if (!sf_vec_push(&recording->managed_ns, 0))
 			return false;
 	}
 	if (place)
-		recording->managed_ns.items[place - 1] += sample->cpu_ns;
+		recording->managed_ns.items[place - 1] += cpu_ns;
 	return true;
 }
 

@@ -133,6 +133,23 @@ bool sf_recording_label(struct sf_recording *recording, const char *key, const c
 bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *text,
 		       struct sf_error *err);
 
+/* Where the next sample will be, until it is in the file. */
+struct sf_recording_row {
+	uint64_t n_saves;
+	size_t   index;
+};
+struct sf_recording_row sf_recording_next_row(const struct sf_recording *recording);
+
+/*
+ * Before `sample`, which is on a CPU, is written: gives half of its CPU time to the sample of its thread before, at `row`. Nothing
+ * where that one is in the file already.
+ *
+ * A sample comes with the CPU time since the one before, at a moment that does not depend on what the thread does. But where a
+ * thread works in turns, each of which has a sample at the most, a sample late in a turn would have the whole turn, and one
+ * early in it the end of an earlier one: what is done first would have too little.
+ */
+void sf_recording_give_half(struct sf_recording *recording, const struct sf_recording_row *row, struct sf_recording_sample *sample);
+
 /* Writes when the last write is a second before the sample's time, or when much has gathered. */
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
 			 struct sf_error *err);

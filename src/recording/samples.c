@@ -20,13 +20,34 @@ static void count_sample(struct sf_recording_totals *totals,
 		totals->unheld += sample->ticks;
 }
 
+struct sf_recording_row sf_recording_next_row(const struct sf_recording *recording)
+{
+	return (struct sf_recording_row){ .n_saves = recording->n_saves + 1, .index = recording->samples.n };
+}
+
+void sf_recording_give_half(struct sf_recording *recording, const struct sf_recording_row *row, struct sf_recording_sample *sample)
+{
+	const uint64_t half_ns = sample->cpu_ns / 2;
+	struct sf_recording_sample *before;
+
+	if (row->n_saves != recording->n_saves + 1)
+		return;
+	before = &recording->samples.items[row->index];
+	before->cpu_ns += half_ns;
+	before->wall_ns += half_ns;
+	recording->totals.cpu_seen_ns += half_ns;
+	(void)sf_recording_count_managed(recording, before->stack, half_ns); /* there is room since its first count */
+	sample->cpu_ns -= half_ns;
+	sample->wall_ns -= half_ns < sample->wall_ns ? half_ns : sample->wall_ns;
+}
+
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
 			 struct sf_error *err)
 {
 	struct sf_recording_sample row = *sample;
 
 	row.time_ns = sf_recording_relative(recording, sample->time_ns);
-	if (!sf_vec_push(&recording->samples, row) || !sf_recording_count_managed(recording, sample))
+	if (!sf_vec_push(&recording->samples, row) || !sf_recording_count_managed(recording, sample->stack, sample->cpu_ns))
 		return sf_fail_memory(err);
 	count_sample(&recording->totals, sample);
 	/* A sample may be wrong about what time it is: not a burst for each. */

@@ -279,6 +279,7 @@ static void forget(struct sf_recording *recording)
 	for (enum sf_saved table = 0; table < SF_N_SAVED; table++)
 		recording->saved[table] = sf_intern_count(rows_of(recording, table));
 	recording->frame_functions.n = 0;
+	recording->n_saves++;
 	forget_samples(recording);
 	recording->holds_dirty = recording->measure_dirty = false;
 }

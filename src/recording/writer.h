@@ -173,6 +173,7 @@ struct sf_recording {
 
 	/* Not in the file yet; samples are written at once, or when their innermost function is known (innermost.c). */
 	SF_VEC(struct sf_recording_sample) samples;
+	uint64_t n_saves;            /* after each, other samples are at these places */
 	SF_VEC(struct sf_frame_function) frame_functions;
 	uint32_t saved[SF_N_SAVED];  /* rows that are in the file */
 	size_t saved_modules;
@@ -232,7 +233,7 @@ bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uin
 /* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 /* Counts a sample whose innermost frame may be managed; adds up what was counted. */
-bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_recording_sample *sample);
+bool sf_recording_count_managed(struct sf_recording *recording, uint32_t stack, uint64_t cpu_ns);
 void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret);
 /* Names the waiting frames whose places are described by now; `last`: the others, too, as not described. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);

@@ -140,6 +140,18 @@ static const char *wait_label(const struct sf_still *still, char *ret, size_t si
 	return ret;
 }
 
+/* Halves are given where the one sample and the other have the time since the last one: a clock's sample has its period. */
+static bool write_sample(struct sf_recording *recording, struct sf_recorded_thread *thread, bool since_last,
+			 struct sf_recording_sample *sample, struct sf_error *err)
+{
+	if (sample->state == SF_STATE_RUNNING && sample->cpu_ns) {
+		if (since_last)
+			sf_recording_give_half(recording, &thread->ran_row, sample);
+		thread->ran_row = since_last ? sf_recording_next_row(recording) : (struct sf_recording_row){ 0 };
+	}
+	return sf_recording_sample(recording, sample, err);
+}
+
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -170,7 +182,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 				   wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
 	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
-					   : sf_recording_sample(recorder->recording, &sample, err)))
+					   : write_sample(recorder->recording, thread, weight->since_last, &sample, err)))
 		return false;
 	if (!(still->flags & SF_STILL_OPEN))
 		sf_recorded_thread_sampled(thread, &sample);

@@ -25,6 +25,7 @@ struct sf_recorded_thread {
 	uint64_t opened_ns;                 /* ... and that came at this time */
 	uint64_t futex;                     /* its lock or condition, if it is in futex(2); else 0 */
 	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
+	struct sf_recording_row ran_row;    /* where its last one with CPU time is, if that has the time since the one before */
 	struct sf_recording_sample slept;   /* its last sample in a recorded sleep; thread 0: none */
 	int32_t pid, tid;
 	bool named_later;                      /* it could not be read yet (runtime.h) */

@@ -44,7 +44,8 @@ def test_report(stillframe, stream):
 def test_labels(stillframe, stream):
     rows = by(report(stillframe, stream)["labels"], "value")
     assert {value: row["samples"] for value, row in rows.items()} == {"4bf92f35": 148, "00000001": 50, "": 5}
-    assert rows["4bf92f35"]["key"] == "trace" and rows["4bf92f35"]["cpu_ns"] == 1_480_000_000
+    # 148 samples of 10 ms: half of each is the one's before, and the next one has another label.
+    assert rows["4bf92f35"]["key"] == "trace" and rows["4bf92f35"]["cpu_ns"] == 1_485_000_000
     text = stillframe("report", stream).ok().out
     assert "trace=4bf92f35" in text and "note: pid" in text
 
@@ -64,7 +65,7 @@ def test_exports(stillframe, stream, tmp_path):
         stillframe("export", stream, "--format", form, "-o", tmp_path / form, *arguments).ok()
         return (tmp_path / form).read_bytes()
     assert export("collapsed", "--clock", "cpu").decode() == "busy;[not seen] 20000\nbusy;main;spin 1980000\n"
-    assert export("collapsed", "--clock", "cpu", "--label", "trace=00000001").decode() == "busy;main;spin 500000\n"
+    assert export("collapsed", "--clock", "cpu", "--label", "trace=00000001").decode() == "busy;main;spin 495000\n"
     message = gzip.decompress(export("pprof"))
     assert b"trace" in message and b"4bf92f35" in message and b"00000001" in message
     assert b"spin" in export("html") and json.loads(export("speedscope"))["profiles"]

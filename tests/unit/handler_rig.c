@@ -80,6 +80,7 @@ bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size)
 	sf_handler.config.signal = SF_RIG_SIGNAL;
 	sf_handler.config.arch = sf_arch_host();
 	sf_handler.config.jitter = true;
+	sf_handler.config.kernel_tick_ns = UINT64_C(1000000000); /* longer than periods are: each ring has a sample */
 	sf_handler.config.patience_ns = SF_RIG_PATIENCE_NS;
 	sf_handler.link.entries = pages(SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
 	sf_handler.code.map = read_maps();

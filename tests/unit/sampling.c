@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "agent/clocks/clocks.h"
 #include "frozen/signal/chain.h"
 #include "frozen/raw.h"
 #include "stream/record.h"
@@ -95,6 +96,7 @@ static void fill_inside(const struct sf_agent_options *options,
 	sf_handler.link.n_slots = N_SLOTS;
 	sf_handler.output.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
 	sf_handler.config.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
+	sf_handler.config.kernel_tick_ns = sf_agent_clock_tick_ns();
 	sf_handler.config.jitter = true;
 	sf_handler.config.patience_ns = UINT64_C(60000000000); /* a sampler that is short of CPU time comes, too */
 	sf_handler.counts.foreign = sf_handler.counts.late = sf_handler.counts.no_slot = sf_handler.counts.backed_off = 0;

@@ -285,7 +285,9 @@ static void a_debt_is_no_sleep(void **state)
  */
 static void a_waiting_sample_leaves_the_cpu_time(void **state)
 {
+	struct sf_weight weight;
 	(void)state;
+
 	look_after(30, 5, SF_STATE_RUNNING);
 	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 25, 3);
 	assert_int_equal(thread->account.cpu_ns, 5 * MS);
@@ -293,7 +295,9 @@ static void a_waiting_sample_leaves_the_cpu_time(void **state)
 	look_after(10, 5, SF_STATE_RUNNING);
 	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 5, 1);
 	look_after(20, 20, SF_STATE_RUNNING);
-	expect(sf_thread_take_awake(thread, true, PERIOD), 30, 30, 2);
+	weight = sf_thread_take_awake(thread, true, PERIOD);
+	expect(weight, 30, 30, 2);
+	assert_true(weight.since_last);
 	assert_int_equal(thread->account.awake_ns, 0);
 }
 

@@ -653,55 +653,80 @@ static void test_costs(void **state)
 	assert_true(sf_handler.counts.backed_off > 0);
 }
 
-static uint64_t interval_of(int32_t timer, uint64_t *next_ret)
+/* Rings until the next sample. */
+static unsigned rings_to_sample(struct sf_thread_entry *entry)
 {
-	struct itimerspec time;
+	unsigned n = 1;
 
-	assert_int_equal(sf_raw2(SYS_timer_gettime, timer, &time), 0);
-	*next_ret = (uint64_t)time.it_value.tv_nsec;
-	return (uint64_t)time.it_interval.tv_nsec;
+	while (sf_rearm_passes_over(entry))
+		n++;
+	return n;
 }
 
-static void test_jitter(void **state)
-{
-	struct sf_thread_entry *entry = sf_rig_enter(1, 400 * MS);
-	uint64_t next, lowest = UINT64_MAX, highest = 0, sum = 0;
-
-	(void)state;
-	for (unsigned i = 0; i < 1000; i++) {
-		sf_rearm(&sf_handler.config, entry, 400 * MS);
-		assert_int_equal(interval_of(entry->clock, &next), 400 * MS);
-		lowest = next < lowest ? next : lowest;
-		highest = next > highest ? next : highest;
-		sum += next;
-	}
-	/* The thread runs meanwhile, so a little is gone already. */
-	assert_in_range(lowest, 290 * MS, 310 * MS);
-	assert_in_range(highest, 490 * MS, 500 * MS);
-	assert_in_range(sum / 1000, 385 * MS, 410 * MS);
-	sf_handler.config.jitter = false;
-	sf_rearm(&sf_handler.config, entry, 400 * MS);
-	interval_of(entry->clock, &next);
-	assert_in_range(next, 390 * MS, 400 * MS);
-	sf_rig_leave(entry);
-	sf_rearm(&sf_handler.config, entry, 400 * MS); /* has none any more: nothing happens */
-}
-
-/* A timer with a ring at every tick of the kernel's is left alone; a perf clock is moved at one ring of eight. */
-static void test_jitter_where_it_pays(void **state)
+static void check_rings(uint64_t period_ns, bool jitter, unsigned least, unsigned most)
 {
 	struct sf_thread_entry entry = { .random = 1 };
-	unsigned n = 0;
+	const uint64_t expected = period_ns > 4 * MS ? 10000 * period_ns / (4 * MS) : 10000;
+	unsigned lowest = UINT32_MAX, highest = 0, sum = 0, n;
+
+	sf_handler.config.jitter = jitter;
+	for (unsigned i = 0; i < 10000; i++) {
+		sf_rearm_next(&sf_handler.config, &entry, period_ns, period_ns);
+		n = rings_to_sample(&entry);
+		lowest = n < lowest ? n : lowest;
+		highest = n > highest ? n : highest;
+		sum += n;
+	}
+	assert_int_equal(lowest, least);
+	assert_int_equal(highest, most);
+	assert_in_range(sum, expected - expected / 50, expected + expected / 50);
+}
+
+/* Samples are at rings of a timer, whatever CPU time is between these, and as often as the period has it. */
+static void a_timer_has_samples_at_some_rings(void **state)
+{
+	struct sf_thread_entry entry = { .random = 1 };
+	unsigned first[4] = { 0 };
 
 	(void)state;
 	sf_handler.config.kernel_tick_ns = 4 * MS;
-	assert_false(sf_rearm_pays(&sf_handler.config, &entry, 4 * MS));
-	assert_true(sf_rearm_pays(&sf_handler.config, &entry, 5 * MS));
+	check_rings(10 * MS, false, 2, 3);
+	check_rings(10 * MS, true, 1, 4);
+	check_rings(400 * MS, true, 75, 125);
+	check_rings(4 * MS, false, 1, 1);
+	check_rings(2 * MS, false, 1, 1);
+	sf_handler.config.period_ns = 12 * MS;
+	for (unsigned i = 0; i < 4000; i++) {
+		sf_rearm_first(&sf_handler.config, &entry);
+		first[rings_to_sample(&entry) - 1]++;
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_in_range(first[i], 900, 1100);
+	sf_handler.config.period_ns = 2 * MS;
+	sf_rearm_first(&sf_handler.config, &entry);
+	assert_int_equal(rings_to_sample(&entry), 1);
+	entry.rings_passed_over = 5;
 	entry.flags = SF_ENTRY_PERF;
-	for (unsigned i = 0; i < 8000; i++)
-		n += sf_rearm_pays(&sf_handler.config, &entry, MS);
-	assert_in_range(n, 800, 1200);
-	sf_handler.config.kernel_tick_ns = 0;
+	assert_int_equal(rings_to_sample(&entry), 1); /* each of a perf clock's has one */
+}
+
+/* A ring that is passed over costs nothing: no slot, no loss, and the time is the next sample's. */
+static void a_ring_that_is_passed_over_has_no_sample(void **state)
+{
+	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
+
+	(void)state;
+	sf_handler.config.period_ns = MS;
+	entry->rings_passed_over = 2;
+	tick();
+	tick();
+	assert_int_equal(entry->n_samples, 0);
+	assert_int_equal(entry->accounted_ns, 0);
+	tick();
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
+	assert_all_free();
 }
 
 /* --- threads --- */
@@ -858,8 +883,8 @@ int main(void)
 		HANDLER(test_what_the_program_breaks_off),
 		HANDLER(test_periods),
 		SAMPLER(test_costs),
-		HANDLER(test_jitter),
-		HANDLER(test_jitter_where_it_pays),
+		HANDLER(a_timer_has_samples_at_some_rings),
+		HANDLER(a_ring_that_is_passed_over_has_no_sample),
 		HANDLER(test_threads),
 		SAMPLER(test_threads),
 		HANDLER(test_small_stack),

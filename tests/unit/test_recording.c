@@ -613,6 +613,38 @@ static void a_kill_costs_a_second_at_most(void **state)
 	munmap(progress, sizeof(*progress));
 }
 
+/* Half of a sample's CPU time is given to the one before, while that one is not in the file. */
+static void half_is_given_to_the_one_before(void **state)
+{
+	const char *path = small_path("h.sfr");
+	struct sf_recording *recording = small_start(path);
+	const uint32_t thread = small_thread(recording, 101, "t");
+	struct sf_recording_sample sample = { .time_ns = SMALL_START_NS, .thread = thread, .cpu_ns = 4 * MS, .wall_ns = 5 * MS, .ticks = 1 };
+	struct sf_recording_row row = { 0 };
+	struct sf_recording_totals totals;
+	struct sf_error err;
+	(void)state;
+
+	sf_recording_give_half(recording, &row, &sample); /* there is none */
+	assert_int_equal(sample.cpu_ns, 4 * MS);
+	row = sf_recording_next_row(recording);
+	assert_true(sf_recording_sample(recording, &sample, &err));
+	sf_recording_give_half(recording, &row, &sample);
+	assert_int_equal(sample.cpu_ns, 2 * MS);
+	assert_int_equal(sample.wall_ns, 3 * MS);
+	row = sf_recording_next_row(recording);
+	assert_true(sf_recording_sample(recording, &sample, &err));
+	sf_recording_totals(recording, &totals);
+	assert_int_equal(totals.cpu_seen_ns, 8 * MS);
+	assert_true(sf_recording_tick(recording, SMALL_START_NS + 2000 * MS, &err)); /* now they are in the file */
+	sample.cpu_ns = 4 * MS;
+	sf_recording_give_half(recording, &row, &sample);
+	assert_int_equal(sample.cpu_ns, 4 * MS);
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT min(cpu_ns) * 1000 + max(cpu_ns) FROM samples"), 2 * MS * 1000 + 6 * MS);
+	assert_int_equal(small_query(path, "SELECT sum(wall_ns) FROM samples"), 10 * MS);
+}
+
 /* Writes until the disk is full, and returns how many samples were handed over by then. */
 static unsigned write_until_full(struct sf_recording *recording, uint32_t thread,
 				 struct sf_error *err)
@@ -723,7 +755,7 @@ int main(void)
 		TEST(first_bursts_come_soon),
 		TEST(a_reader_delays_but_costs_nothing),
 		TEST(a_kill_costs_a_second_at_most),
-		TEST(a_full_disk_is_an_error_and_no_loss),
+		TEST(half_is_given_to_the_one_before), TEST(a_full_disk_is_an_error_and_no_loss),
 		TEST(a_full_tmpfs_says_so),
 	};
 

@@ -395,8 +395,8 @@ static void image_numbers_are_each_process_s_own(void **state)
 	       "JOIN frames f ON f.id = k.frame LEFT JOIN modules m ON m.id = f.module WHERE "
 	path = small_path("images.sfr");
 	assert_int_equal(small_query(path, CPU_IN "m.path = '/opt/a.so'"), 11);
-	assert_int_equal(small_query(path, CPU_IN "m.path = '/opt/c.so'"), 100);
-	assert_int_equal(small_query(path, CPU_IN "f.module = 0 AND f.address = 0x1010"), 1000);
+	assert_int_equal(small_query(path, CPU_IN "m.path = '/opt/c.so'"), 100 + 1000 / 2); /* half of the next one's (sf_recording_give_half) */
+	assert_int_equal(small_query(path, CPU_IN "f.module = 0 AND f.address = 0x1010"), 1000 / 2);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM modules WHERE path = '/opt/b.so'"), 1);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE name = 'c'"), 1);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE "
@@ -456,6 +456,8 @@ static void labels_waits_notes_and_repeats_are_kept(void **state)
 	stream_label(&built, 1, "trace", "4bf9");
 	stream_sample(&built, 1, 1, 1, 1, frames, 2);
 	stream_sample(&built, 1, 2, 1, 0, frames, 2);
+	stream_sample(&built, 1, 2, 0, 0, frames, 2); /* of no time, as by another walk */
+	stream_sample(&built, 1, 2, 1, 0, frames, 2);
 	asleep = (stream_sample(&built, 1, 3, 0, 1, frames, 2), (void *)stream_last(&built));
 	asleep->state = SF_STATE_BLOCKED;
 	asleep->syscall = 202;
@@ -469,12 +471,46 @@ static void labels_waits_notes_and_repeats_are_kept(void **state)
 	finish(&kept);
 	path = small_path("labels.sfr");
 	assert_int_equal(small_query(path, "SELECT cpu_ns FROM label_times WHERE key = 'trace' AND "
-					   "value = '4bf9'"), STREAM_MS);
-	assert_int_equal(small_query(path, "SELECT wall_ns FROM label_times"), 12 * STREAM_MS);
-	assert_int_equal(small_query(path, "SELECT count(*) FROM samples WHERE label IS NULL"), 1);
+					   "value = '4bf9'"), STREAM_MS + STREAM_MS / 2);
+	assert_int_equal(small_query(path, "SELECT wall_ns FROM label_times"), 12 * STREAM_MS + STREAM_MS / 2);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples WHERE label IS NULL"), 3);
+	assert_int_equal(small_query(path, "SELECT sum(cpu_ns) FROM samples"), 3 * STREAM_MS);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples WHERE cpu_ns = 0 AND label IS NULL"), 1);
 	assert_int_equal(small_query(path, "SELECT sum(unheld) FROM samples"), 2);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM frames WHERE label = '[futex]'"), 1);
 	assert_int_equal(small_query(path, "SELECT count(*) FROM notes WHERE pid = 42"), 1);
+}
+
+/* A sample of 2 ms, in a frame of its own. */
+static void give_trace(struct kept *kept, uint64_t address, bool since_last)
+{
+	struct sf_frame frame = { .pc = address };
+	const struct sf_trace trace = { .frames = &frame, .n_frames = 1, .capacity = 1 };
+	const struct sf_seen seen = { .time_ns = SMALL_START_NS + address, .syscall = SF_SYSCALL_NONE };
+	const struct sf_weight weight = { .cpu_ns = 2 * STREAM_MS, .wall_ns = 2 * STREAM_MS, .ticks = 1, .since_last = since_last };
+	struct sf_error err;
+
+	assert_true(kept->sink.trace(kept->sink.arg, 1, &trace, &seen, &weight, &err));
+}
+
+/* Half of a sample's time is the one before's where both have the time since the last one. */
+static void halves_are_of_two_that_have_the_time_since_the_last_one(void **state)
+{
+	struct kept kept;
+	(void)state;
+
+	start(&kept, small_path("halves.sfr"), true, 64);
+	stream_start(&built);
+	stream_process(&built, 42, "a", "a");
+	stream_thread(&built, 1, 42, "main");
+	feed_one(&kept);
+	give_trace(&kept, 1, true);
+	give_trace(&kept, 2, true);
+	give_trace(&kept, 3, false); /* of a clock's period */
+	give_trace(&kept, 4, true);
+	give_trace(&kept, 5, true);
+	finish(&kept);
+	assert_int_equal(small_query(small_path("halves.sfr"), "SELECT group_concat(cpu_ns / 1000000, '') FROM (SELECT cpu_ns FROM samples ORDER BY id)"), 31231);
 }
 
 /* The mappings of this program, as its agent would say them. */
@@ -577,6 +613,7 @@ int main(void)
 		cmocka_unit_test(a_rebuilt_file_is_another_image),
 		cmocka_unit_test(deep_traces_are_cut_and_say_so),
 		cmocka_unit_test(labels_waits_notes_and_repeats_are_kept),
+		cmocka_unit_test(halves_are_of_two_that_have_the_time_since_the_last_one),
 		cmocka_unit_test(files_are_found_by_build_id),
 	};
 

@@ -20,6 +20,8 @@
  */
 #define SHARE 1000
 
+#define COMMON_TICK_NS UINT64_C(4000000) /* where the kernel does not say it */
+
 /* No clock: at its own ticks the sampler requests the threads whose CPU time has moved (sampler.h). */
 const struct sf_agent_clock_kind sf_agent_clock_tick = {
 	.name = "tick",
@@ -79,7 +81,7 @@ uint64_t sf_agent_clock_tick_ns(void)
 {
 	struct timespec tick;
 
-	return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? (uint64_t)tick.tv_nsec : 0;
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_nsec ? (uint64_t)tick.tv_nsec : COMMON_TICK_NS;
 }
 
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread_entry *entry, int32_t tid)

@@ -80,7 +80,7 @@ const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted);
 /* The CPU time of a thread, in one system call; false: the thread has ended. Signal-safe. */
 bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
 
-/* How far apart the kernel's ticks are, 1/HZ; 0: it does not say. */
+/* How far apart the kernel's ticks are, 1/HZ; never 0. */
 uint64_t sf_agent_clock_tick_ns(void);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * A timer on the CPU clock of one thread that signals that thread (timer_create(2),
  * SIGEV_THREAD_ID). It works everywhere and needs no descriptor. The kernel looks at such timers
- * at its own ticks, HZ times a second of CPU time, so above that rate several periods come as one
- * signal: the weights say so.
+ * at its own ticks, HZ times a second of CPU time, and the timer rings at each tick at which the thread
+ * runs. Which rings have samples is decided in the handler (frozen/signal/rearm.h). Above that rate several
+ * periods come as one signal: the weights say so.
  *
  * By raw system calls: libc's timer_create knows the clocks of other threads only by their
  * pthread_t.
@@ -17,9 +18,11 @@
 #include "agent/clocks/clocks.h"
 #include "frozen/child.h"
 #include "frozen/signal/handler.h"
+#include "frozen/signal/rearm.h"
 #include "frozen/raw.h"
 
 #define NS_PER_S 1000000000u
+#define RING_NS 1000u /* of CPU time between two rings at the least: far less than a tick */
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -88,8 +91,8 @@ static bool arm(struct sf_thread_entry *entry, int32_t tid)
 
 	/* Before the first signal: the handler reads this flag to interpret entry->clock. */
 	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
-	if (!start(clock_of(tid), tid, atomic_load(&entry->period_ns),
-				  &timer))
+	sf_rearm_first(&sf_handler.config, entry);
+	if (!start(clock_of(tid), tid, RING_NS, &timer))
 		return false;
 	atomic_store(&entry->clock, timer);
 	return true;

@@ -32,7 +32,7 @@ void sf_thread_balance(struct sf_thread *thread)
 
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
 {
-	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->account.cpu_ns : 0 };
+	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->account.cpu_ns : 0, .since_last = on_cpu };
 	int64_t cpu_ns = (int64_t)weight.cpu_ns;
 
 	if (on_cpu) {

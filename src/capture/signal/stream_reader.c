@@ -117,6 +117,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 	sf_feed_see_time(feed, sample->time_ns);
 	if (!sf_feed_weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
 		return false;
+	weight.since_last = true;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
 	if (!sf_feed_take_frames(feed, sample->frames, sample->n_frames))

@@ -207,9 +207,7 @@ static void rearm(const struct tick *tick)
 	atomic_store_explicit(&entry->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
 		count(&tick->handler->counts.backed_off);
-	if (!sf_rearm_is_remote(config, entry) &&
-	    (next_ns != present_ns || (config->jitter && sf_rearm_pays(config, entry, next_ns))))
-		sf_rearm(config, entry, next_ns);
+	sf_rearm_next(config, entry, present_ns, next_ns);
 }
 
 static bool is_wanted(const struct tick *tick)
@@ -290,7 +288,7 @@ static void serve_clock(struct tick *tick, const void *ucontext)
 	const struct sf_handler *handler = tick->handler;
 	struct sf_slot *slot;
 
-	if (!is_wanted(tick))
+	if (!is_wanted(tick) || sf_rearm_passes_over(tick->entry))
 		return;
 	start(tick);
 	slot = sf_slot_claim(handler->link.slots, handler->link.n_slots, slot_hint(tick));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting a thread's clock anew: jitter and back-off. */
+/* When a thread's next sample by its clock comes: jitter and back-off. */
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 #include "frozen/random.h"
 #include "frozen/raw.h"
@@ -10,7 +9,6 @@
 
 #include "frozen/frozen.h"
 
-#define NS_PER_S UINT64_C(1000000000)
 #define MAX_BACK_OFF 16
 #define EXPIRIES_PER_PERIOD 8
 
@@ -20,12 +18,6 @@ static uint64_t with_jitter(struct sf_thread_entry *entry, uint64_t period_ns)
 	const uint64_t half = period_ns / 2;
 
 	return period_ns - period_ns / 4 + (half ? sf_random(&entry->random) % half : 0);
-}
-
-static struct timespec to_timespec(uint64_t ns)
-{
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
-				   .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
 static bool is_perf(const struct sf_thread_entry *entry)
@@ -38,17 +30,10 @@ bool sf_rearm_is_remote(const struct sf_handler_config *config, const struct sf_
 	return config->remote_clocks && is_perf(entry);
 }
 
-/*
- * Setting a perf clock costs as much as the rest of the handler (8 us on a virtual machine). So one
- * drawn period is used for several samples. A timer that expires at every tick of the kernel cannot
- * have jitter.
- */
-bool sf_rearm_pays(const struct sf_handler_config *config, struct sf_thread_entry *entry,
-		   uint64_t period_ns)
+/* Setting a perf clock costs as much as the rest of the handler (8 us on a virtual machine): one drawn period is for several samples. */
+static bool pays(struct sf_thread_entry *entry)
 {
-	if (is_perf(entry))
-		return sf_random(&entry->random) % EXPIRIES_PER_PERIOD == 0;
-	return period_ns > config->kernel_tick_ns;
+	return sf_random(&entry->random) % EXPIRIES_PER_PERIOD == 0;
 }
 
 /* A clock backs off only from a period that has been set, not from one that is still to be set. */
@@ -64,17 +49,41 @@ void sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *en
 	const int32_t clock = atomic_load_explicit(&entry->clock, memory_order_relaxed);
 	uint64_t next_ns = config->jitter ? with_jitter(entry, period_ns) : period_ns;
 
-	if (clock < 0 || next_ns == 0)
-		return;
-	if (is_perf(entry)) {
+	if (clock >= 0 && next_ns)
 		sf_raw3(SYS_ioctl, clock, PERF_EVENT_IOC_PERIOD, &next_ns);
-	} else {
-		const struct itimerspec time = {
-			.it_value = to_timespec(next_ns),
-			.it_interval = to_timespec(period_ns),
-		};
+}
 
-		sf_raw4(SYS_timer_settime, clock, 0, &time, NULL);
+/* Of a part of a ring chance makes a whole one or none, so that the mean is the period. */
+static uint32_t rings_of(const struct sf_handler_config *config, struct sf_thread_entry *entry, uint64_t period_ns)
+{
+	const uint64_t next_ns = config->jitter ? with_jitter(entry, period_ns) : period_ns;
+
+	return (uint32_t)((next_ns + sf_random(&entry->random) % config->kernel_tick_ns) / config->kernel_tick_ns);
+}
+
+void sf_rearm_first(const struct sf_handler_config *config, struct sf_thread_entry *entry)
+{
+	const uint64_t rings = config->period_ns / config->kernel_tick_ns;
+
+	entry->rings_passed_over = rings ? (uint32_t)(sf_random(&entry->random) % (rings + 1)) : 0;
+}
+
+bool sf_rearm_passes_over(struct sf_thread_entry *entry)
+{
+	if (is_perf(entry) || !entry->rings_passed_over)
+		return false;
+	entry->rings_passed_over--;
+	return true;
+}
+
+void sf_rearm_next(const struct sf_handler_config *config, struct sf_thread_entry *entry, uint64_t present_ns, uint64_t next_ns)
+{
+	if (!is_perf(entry)) {
+		const uint32_t rings = rings_of(config, entry, next_ns);
+
+		entry->rings_passed_over = rings ? rings - 1 : 0;
+	} else if (!config->remote_clocks && (next_ns != present_ns || (config->jitter && pays(entry)))) {
+		sf_rearm(config, entry, next_ns);
 	}
 }
 

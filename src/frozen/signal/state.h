@@ -42,7 +42,7 @@ struct sf_handler_config {
 	int      signal;
 	const struct sf_arch *arch;
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
-	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
+	uint64_t kernel_tick_ns;           /* 1/HZ */
 	uint64_t patience_ns;              /* for which a thread waits in a slot for the sampler */
 	bool     jitter;
 	bool     some_threads;             /* the options exclude some: a thread is watched when the sampler says so */

@@ -67,6 +67,8 @@ struct sf_thread_entry {
 	_Atomic uint64_t set_period_ns; /* that the sampler has set last, where it sets the clock
 					 * (sf_handler_config.remote_clocks) */
 	uint64_t random;               /* for jitter; owned by the signal handler */
+	uint32_t rings_passed_over;    /* of its timer, before the next sample (rearm.h); owned by the
+					* signal handler once the timer is armed */
 
 	/* Calls of stillframe's API, in which the thread is not sampled. */
 	_Atomic uint64_t api_since_ns; /* when the present call began; 0: none */
