@@ -145,6 +145,12 @@ struct sf_arch {
 	bool (*find_kept_sp)(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 
 	/*
+	 * The place of code that is left as all code of a language is in which threads have such registers: it leaves sp alone. At
+	 * least so many bytes lie between sp and the return address. May be NULL.
+	 */
+	bool (*common_code)(const struct sf_reader *reader, const struct sf_regs *regs, uint64_t *pc_ret, int32_t *least_ret);
+
+	/*
 	 * Whether the code before pc sets sp to another stack, and then calls. `exact`: whether the thread stands at pc, near
 	 * that call; else pc is behind it. *gives_up_ret: the call does not return, but for an error. NULL: no code is read for
 	 * that.

@@ -325,6 +325,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_frame_edge = is_frame_edge,
 	.find_exit = sf_x86_find_exit,
 	.find_kept_sp = sf_x86_find_kept_sp,
+	.common_code = sf_x86_common_code,
 	.switches_stack = sf_x86_switches_stack,
 	.find_call = sf_x86_find_call,
 	.clears_fp = clears_fp,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp, switches_stack and find_call): exit_x86_64.c, kept_sp_x86_64.c and
- * switch_x86_64.c. For these and arch_x86_64.c.
+ * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp, common_code, switches_stack and find_call): exit_x86_64.c,
+ * kept_sp_x86_64.c, haskell_x86_64.c and switch_x86_64.c. For these and arch_x86_64.c.
  */
 #ifndef SF_FROZEN_EXIT_X86_64_H
 #define SF_FROZEN_EXIT_X86_64_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct sf_exit;
+struct sf_regs;
 struct sf_reader;
 
 #define SF_X86_CHUNK 256 /* bytes */
@@ -20,6 +21,7 @@ size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
+bool sf_x86_common_code(const struct sf_reader *reader, const struct sf_regs *regs, uint64_t *pc_ret, int32_t *least_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
 uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target, bool or_jumps);
 

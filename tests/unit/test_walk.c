@@ -1058,6 +1058,41 @@ static void an_aligned_function_without_rules(void **state)
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
 }
 
+/*
+ * Haskell's code by GHC: jmp *(%rbx). All of it leaves sp alone, so the code at the second word below r13 shows where the return
+ * address is: add $16432, %rsp; ret. Words on the way there may be return addresses, too, of earlier calls.
+ */
+static void code_that_leaves_sp_alone(void **state)
+{
+	static const uint8_t goes_on[] = { 0xff, 0x23 }, leaves[] = { 0x48, 0x81, 0xc4, 0x30, 0x40, 0, 0, 0xc3 }, pops[] = { 0x5b, 0xc3 };
+	const uint64_t caller = STACK + 0x100 + 0x4030;
+	(void)state;
+
+	recorded_memory(&r, STACK + 0x4000, SIZE);
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x50, goes_on, sizeof(goes_on));
+	recorded_bytes(&r, LIBC + 0x100, leaves, sizeof(leaves));
+	recorded_reg(&r, RBP, 1);
+	recorded_put(&r, ALTSTACK + 0x18, LIBC + 0x100);
+	recorded_put(&r, caller, APP + 0x310);
+	put_call(APP + 0x310);
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
+	recorded_reg(&r, R13, ALTSTACK + 0x28);
+	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF }, { APP + 0x310, caller + 8, CODE });
+
+	recorded_bytes(&r, JIT + 0x50, pops, sizeof(pops));
+	recorded_put(&r, STACK + 0x108, JIT + 0x250);
+	put_call(JIT + 0x250);
+	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF }, { APP + 0x310, caller + 8, CODE });
+	recorded_put(&r, ALTSTACK + 0x18, JIT + 0x50); /* code of no file, and of a small frame: no such table */
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF }, { JIT + 0x250, STACK + 0x110, CODE });
+	recorded_bytes(&r, LIBC + 0x100, pops, sizeof(pops));
+	recorded_put(&r, ALTSTACK + 0x18, LIBC + 0x100);
+	recorded_put(&r, STACK + 0x108, APP + 0x310);
+	recorded_bytes(&r, JIT + 0x50, goes_on, sizeof(goes_on));
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
+}
+
 /* Where the return address is behind the end of the copy, a longer copy is needed. */
 static void code_without_rules_on_a_short_copy(void **state)
 {
@@ -1795,6 +1830,7 @@ int main(void)
 		TEST(weaker_evidence_in_its_order),
 		TEST(registers_above_code_without_rows),
 		TEST(an_aligned_function_without_rules),
+		TEST(code_that_leaves_sp_alone),
 		TEST(code_without_rules_on_a_short_copy),
 		TEST(by_the_code_of_the_function),
 		TEST(a_record_that_the_frame_pointer_has_left),

@@ -145,24 +145,54 @@ static enum sf_step step_by_exit(struct sf_cursor *cursor, uint64_t sp, const st
  * Where no return address lies at the end of the frame, a jump to an unknown place stays in the function: it goes to a case of
  * a switch, or to the next block that an emulator has made. The code behind it has the same frame.
  */
-enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+static enum sf_step step_by_code(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
 {
-	const struct sf_still *still = cursor->still;
-	const struct sf_reader code = sf_reader_outside(&still->memory);
-	uint64_t pc = cursor->regs.pc, sp = cursor->regs.r[still->arch->sp];
+	const struct sf_arch *arch = cursor->still->arch;
+	uint64_t pc = cursor->regs.pc, sp = cursor->regs.r[arch->sp];
 	enum sf_step step = SF_STEP_NOT_MINE;
 	struct sf_exit exit;
 
-	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
-	    is_led_to(cursor))
-		return SF_STEP_NOT_MINE;
 	for (unsigned i = 0; i < MAX_JUMPS && step == SF_STEP_NOT_MINE && pc; i++) {
-		if (!still->arch->find_exit(&code, pc, &exit))
-			return i == 0 ? step_by_kept_sp(cursor, &code, why) : SF_STEP_NOT_MINE;
+		if (!arch->find_exit(code, pc, &exit))
+			return i == 0 ? step_by_kept_sp(cursor, code, why) : SF_STEP_NOT_MINE;
 		exit.is_guess |= i > 0;
 		step = step_by_exit(cursor, sp, &exit, why);
 		pc = exit.jump;
 		sp += (uint64_t)(uint32_t)exit.size;
 	}
 	return step;
+}
+
+/*
+ * By other code of the same language, if this is code of it: the return address far up says so. That is looked at first, since
+ * stacks of such threads have return addresses of earlier calls, too, to which a guess may lead.
+ */
+static enum sf_step step_by_common_code(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_region *region;
+	struct sf_exit exit;
+	int32_t least;
+	uint64_t pc;
+
+	if (!still->arch->common_code || !still->arch->common_code(code, &cursor->regs, &pc, &least))
+		return SF_STEP_NOT_MINE;
+	region = sf_frame_region(still, pc, true);
+	if (!region || !region->image || !still->arch->find_exit(code, pc, &exit) || exit.is_by_fp || exit.is_half || exit.is_kept ||
+	    exit.is_guess || exit.size < least)
+		return SF_STEP_NOT_MINE;
+	return step_by_sp(cursor, cursor->regs.r[still->arch->sp], &exit, why);
+}
+
+enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	enum sf_step step;
+
+	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
+	    is_led_to(cursor))
+		return SF_STEP_NOT_MINE;
+	step = step_by_common_code(cursor, &code, why);
+	return step == SF_STEP_NOT_MINE ? step_by_code(cursor, &code, why) : step;
 }
