@@ -1084,6 +1084,9 @@ static void code_that_leaves_sp_alone(void **state)
 	recorded_put(&r, STACK + 0x108, JIT + 0x250);
 	put_call(JIT + 0x250);
 	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF }, { APP + 0x310, caller + 8, CODE });
+	recorded_put(&r, caller, 0); /* around a call */
+	recorded_put(&r, caller + 8, APP + 0x310);
+	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF }, { APP + 0x310, caller + 16, CODE });
 	recorded_put(&r, ALTSTACK + 0x18, JIT + 0x50); /* code of no file, and of a small frame: no such table */
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF }, { JIT + 0x250, STACK + 0x110, CODE });
 	recorded_bytes(&r, LIBC + 0x100, pops, sizeof(pops));

@@ -163,25 +163,35 @@ static enum sf_step step_by_code(struct sf_cursor *cursor, const struct sf_reade
 	return step;
 }
 
-/*
- * By other code of the same language, if this is code of it: the return address far up says so. That is looked at first, since
- * stacks of such threads have return addresses of earlier calls, too, to which a guess may lead.
- */
-static enum sf_step step_by_common_code(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
+/* How other code of the same language is left, if this may be code of it. */
+static bool find_common_exit(const struct sf_cursor *cursor, const struct sf_reader *code, struct sf_exit *ret)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_region *region;
-	struct sf_exit exit;
 	int32_t least;
 	uint64_t pc;
 
 	if (!still->arch->common_code || !still->arch->common_code(code, &cursor->regs, &pc, &least))
-		return SF_STEP_NOT_MINE;
+		return false;
 	region = sf_frame_region(still, pc, true);
-	if (!region || !region->image || !still->arch->find_exit(code, pc, &exit) || exit.is_by_fp || exit.is_half || exit.is_kept ||
-	    exit.is_guess || exit.size < least)
+	return region && region->image && still->arch->find_exit(code, pc, ret) && !ret->is_by_fp && !ret->is_half && !ret->is_kept &&
+	       !ret->is_guess && ret->size >= least;
+}
+
+/*
+ * That this is code of the language is said by the return address far up. It is looked at first, since stacks of such threads
+ * have return addresses of earlier calls, too, to which a guess may lead. Around a call the code aligns sp.
+ */
+static enum sf_step step_by_common_code(struct sf_cursor *cursor, const struct sf_reader *code, enum sf_end *why)
+{
+	const uint64_t sp = cursor->regs.r[cursor->still->arch->sp];
+	enum sf_step step;
+	struct sf_exit exit;
+
+	if (!find_common_exit(cursor, code, &exit))
 		return SF_STEP_NOT_MINE;
-	return step_by_sp(cursor, cursor->regs.r[still->arch->sp], &exit, why);
+	step = step_by_sp(cursor, sp, &exit, why);
+	return step == SF_STEP_NOT_MINE ? step_by_sp(cursor, sp + 8, &exit, why) : step;
 }
 
 enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
