@@ -234,6 +234,14 @@ def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
     assert not sockets(run.pid)
 
 
+def test_agents_that_are_done_at_different_times(stillframe, tmp_path):
+    """Agents of a second's age that are idle see within 0.2 s that they are to stop. That the first one is done is not the end of the wait."""
+    sleeps = "sleep 1.3 & " * 4
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--children", "-d", "1.2", "--", "sh", "-c", sleeps + "wait")
+    assert done.status == 0 and recording.value("SELECT count(*) FROM processes") == 5 and not recording.rows("SELECT text FROM notes"), done
+    recording.assert_accounts()
+
+
 def test_stillframe_is_killed(stillframe, tmp_path):
     """The program runs on, unsampled."""
     run = stillframe.start("record", "-e", "signal", "-o", tmp_path / "r.sfr", "--", BUSY, "1")

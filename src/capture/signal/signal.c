@@ -233,15 +233,19 @@ static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
 	return true;
 }
 
-/* How much all of them have written since they began. */
-static uint64_t written(const struct sf_capture *capture)
+/* How much it has written since it began. */
+static uint64_t written(const struct sf_signal_agent *agent)
+{
+	return agent->outbox ? atomic_load(&agent->outbox->tail) : 0;
+}
+
+/* How much those that are not done have written since they were told to stop: those that are done count no longer. */
+static uint64_t written_since_stop(const struct sf_capture *capture)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < capture->agents.n; i++) {
-		if (capture->agents.items[i]->outbox)
-			sum += atomic_load(&capture->agents.items[i]->outbox->tail);
-	}
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sum += written(capture->agents.items[i]) - capture->agents.items[i]->written_at_stop;
 	return sum;
 }
 
@@ -260,8 +264,7 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 {
 	const uint64_t start_ns = sf_now_ns(), most = most_to_write(capture);
 	const bool hurry = atomic_load_explicit(&capture->stopped, memory_order_relaxed);
-	const uint64_t start = written(capture);
-	uint64_t before = start, heard_ns = start_ns, now_ns = start_ns;
+	uint64_t before = 0, now, heard_ns = start_ns, now_ns = start_ns;
 	bool more;
 
 	while (capture->agents.n && now_ns < start_ns + STOP_NS &&
@@ -271,10 +274,11 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 		if (!sf_signal_look(capture, &more, err))
 			return false;
 		now_ns = sf_now_ns();
-		if (written(capture) != before || capture->agents.n != n)
+		now = written_since_stop(capture);
+		if (now != before || capture->agents.n != n)
 			heard_ns = now_ns;
-		before = written(capture);
-		if (capture->agents.n == n && before - start > most)
+		before = now;
+		if (now > most)
 			return true;
 		if (capture->agents.n)
 			sf_signal_rest(capture, more);
@@ -293,6 +297,7 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 
 		if (agent->state == SF_SIGNAL_CALLED)
 			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
+		agent->written_at_stop = written(agent);
 		sf_signal_agent_stop(agent);
 	}
 	sf_signal_forget_ended(capture);

@@ -44,6 +44,7 @@ struct sf_signal_agent {
 	bool spoke;                      /* it may have something to say */
 	uint64_t called_ns;
 	struct sf_outbox_header *outbox; /* NULL: none yet */
+	uint64_t written_at_stop;        /* what it had written when it was told to stop */
 	uint64_t ring_size, mapped_size;
 	struct sf_feed feed;
 };
