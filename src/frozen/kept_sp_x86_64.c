@@ -13,10 +13,22 @@
 
 enum { RSP = 4, RBP = 5 }; /* in code */
 
+/* lea (%r10), %rsp, as in OpenSSL: REX.W, 8d, ModRM. */
+static bool is_lea_to_sp(const uint8_t *code, unsigned *from_ret, unsigned *to_ret)
+{
+	*from_ret = (code[2] & 7u) | (code[0] & 1u) << 3;
+	*to_ret = RSP;
+	return code[1] == 0x8d && !(code[0] & 4u) && (code[2] & 0xf8) == RSP << 3;
+}
+
 /* mov between two registers of 64 bits, by their numbers in code: REX.W, 89, ModRM. */
 static bool is_move(const uint8_t *code, unsigned size, unsigned *from_ret, unsigned *to_ret)
 {
-	if (size != 3 || (code[0] & 0xf8) != 0x48 || code[1] != 0x89 || code[2] >> 6 != 3)
+	if (size != 3 || (code[0] & 0xf8) != 0x48)
+		return false;
+	if (is_lea_to_sp(code, from_ret, to_ret))
+		return true;
+	if (code[1] != 0x89 || code[2] >> 6 != 3)
 		return false;
 	*from_ret = (code[2] >> 3 & 7u) | (code[0] & 4u) << 1;
 	*to_ret = (code[2] & 7u) | (code[0] & 1u) << 3;

@@ -324,6 +324,8 @@ static void a_register_that_keeps_sp(void **state)
 	assert_true(reg == 2 && behind == AT + 8);
 	assert_true(KEPT(0x4c, 0x89, 0xd4, 0xc3) && reg == 10 && behind == AT + 3); /* mov %r10, %rsp */
 	assert_true(KEPT(0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xdc, 0xc3) && reg == 3);   /* call; mov %rbx, %rsp */
+	assert_true(KEPT(0x49, 0x8d, 0x22, 0xc3) && reg == 10 && behind == AT + 3); /* lea (%r10), %rsp */
+	assert_false(KEPT(0x4d, 0x8d, 0x22, 0xc3));                                /* lea (%r10), %r12 */
 	assert_false(KEPT(0xc3, 0x48, 0x89, 0xdc, 0xc3));                          /* behind a return is another function */
 	assert_false(KEPT(0xff, 0xe0, 0x48, 0x89, 0xdc, 0xc3));                    /* ... and behind jmp *%rax */
 	assert_false(KEPT(0x48, 0x89, 0xe3, 0x48, 0x89, 0xdc, 0xc3));              /* mov %rsp, %rbx: it is not kept yet */

@@ -1058,6 +1058,26 @@ static void an_aligned_function_without_rules(void **state)
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
 }
 
+/* As OpenSSL's bn_gather5: mov %r10, %rsp; ret. Its rules say that it took nothing from the stack. */
+static void rules_that_lead_to_no_return_address(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x4c, 0x89, 0xd4, 0xc3 };
+	(void)state;
+
+	r.still.regs.pc = APP + 0x10;
+	recorded_bytes(&r, APP + 0x10, code, sizeof(code));
+	recorded_reg(&r, 10, STACK + 0x200);
+	recorded_put(&r, STACK + 0x200, APP + 0x310);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF });
+	put_call(APP + 0x310);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x208, GUESS });
+	assert_false(r.trace.by_zero);
+	recorded_put(&r, STACK + 0x100, UINT64_MAX);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x208, GUESS });
+	recorded_put(&r, STACK + 0x100, APP + 0x320); /* rules come first */
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x320, STACK + 0x108, ROWS });
+}
+
 /*
  * Haskell's code by GHC: jmp *(%rbx). All of it leaves sp alone, so the code at the second word below r13 shows where the return
  * address is: add $16432, %rsp; ret. Words on the way there may be return addresses, too, of earlier calls.
@@ -1834,6 +1854,7 @@ int main(void)
 		TEST(registers_above_code_without_rows),
 		TEST(an_aligned_function_without_rules),
 		TEST(code_that_leaves_sp_alone),
+		TEST(rules_that_lead_to_no_return_address),
 		TEST(code_without_rules_on_a_short_copy),
 		TEST(by_the_code_of_the_function),
 		TEST(a_record_that_the_frame_pointer_has_left),

@@ -66,8 +66,7 @@ static void note_frame(const struct sf_cursor *cursor, const struct sf_region *r
 	};
 }
 
-static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region,
-			      enum sf_end *why)
+static enum sf_step try_steppers(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	enum sf_step step = SF_STEP_NOT_MINE;
 
@@ -78,6 +77,35 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	if (step == SF_STEP_FAILED && *why == SF_END_REGISTER)
 		step = sf_step_inferred(cursor, region, why);
 	return step;
+}
+
+/* The word at which rules look for the return address is 0, or leads to no code. */
+static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
+{
+	return step == SF_STEP_ROOT ? cursor->trace->by_zero :
+	       step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS && !sf_frame_region(cursor->still, cursor->regs.pc, cursor->exact);
+}
+
+/*
+ * Rules of assembly may not know of what the function took from the stack, as those of OpenSSL's bn_gather5
+ * (crypto/bn/asm/x86_64-mont5.pl, 3.0). Then a word of its own is taken for the return address. Where that cannot be one, the
+ * function's instructions are asked. Only those of the innermost frame: such functions call none.
+ */
+static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+{
+	struct sf_cursor by_code;
+	enum sf_end why_not;
+	enum sf_step step;
+
+	if (!cursor->exact)
+		return try_steppers(cursor, region, why);
+	by_code = *cursor;
+	step = try_steppers(cursor, region, why);
+	if (!is_no_return(cursor, step) || sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN)
+		return step;
+	*cursor = by_code;
+	cursor->trace->by_zero = false;
+	return SF_STEP_TAKEN;
 }
 
 /* The walk goes on in another way where the code of a runtime begins. */
