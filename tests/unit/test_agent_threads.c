@@ -270,39 +270,118 @@ static void a_tick_at_the_end_is_passed_over(void **state)
 }
 
 static int32_t first_tid;
+static uint64_t taken_back_ns;
 
 /* The samples of the first thread stand for less by so much. */
 static void take_back(void)
 {
 	struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, first_tid);
 
-	atomic_fetch_sub(&entry->accounted_ns, 20000000);
+	atomic_fetch_sub(&entry->accounted_ns, taken_back_ns);
 }
 
-/* CPU time after the last sample is that sample's, if it is a few ticks of the clock, or half of all at the most. */
-static void a_rest_is_the_last_samples(void **state)
+/* Uses so much CPU time, and so much of it after its last sample. */
+static const struct counted *leave_a_rest(uint64_t used_ns, uint64_t rest_ns)
 {
 	struct sf_agent_options options = sampling_options();
+
+	sampling_free(&sampling);
+	sampling.by_serial = NULL;
+	taken_back_ns = rest_ns;
+	begin(&options, &sf_agent_clock_timer);
+	burn_until_heard(used_ns);
+	burn(200000);
+	end();
+	return sampling_by_tid(&sampling, first_tid);
+}
+
+/* CPU time after the last sample is that sample's, if it is a few ticks of the clock, or half of all at the most, or all is little. */
+static void a_rest_is_the_last_samples(void **state)
+{
+	static const struct {
+		uint64_t used_ns, rest_ns;
+	} given[] = { { 100000000, 0 }, { 40000000, 30000000 } };
+	const struct counted *counted;
+
 	(void)state;
-
 	first_tid = gettid();
-	for (int is_long = 0; is_long < 2; is_long++) {
-		const struct counted *counted;
-
-		before_the_end = is_long ? take_back : NULL;
-		begin(&options, &sf_agent_clock_timer);
-		burn_until_heard(30000000);
-		burn(200000);
-		end();
-		counted = sampling_by_tid(&sampling, gettid());
-		assert_int_equal(counted->n_rests, !is_long);
-		assert_true(is_long ? counted->lost_ns[SF_LOSS_REST] >= 20000000 : !counted->lost_ns[SF_LOSS_REST]);
-		if (!is_long)
-			assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
-		sampling_free(&sampling);
-		sampling.by_serial = NULL;
+	before_the_end = take_back;
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		counted = leave_a_rest(given[i].used_ns, given[i].rest_ns);
+		assert_int_equal(counted->n_rests, 1);
+		assert_int_equal(counted->lost_ns[SF_LOSS_REST], 0);
+		assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns + taken_back_ns);
 	}
+	counted = leave_a_rest(100000000, 80000000);
+	assert_int_equal(counted->n_rests, 0);
+	assert_true(counted->lost_ns[SF_LOSS_REST] >= 80000000);
 	before_the_end = NULL;
+}
+
+#define N_OF_LITTLE 10
+
+static void *burn_little(void *arg)
+{
+	struct person *person = arg;
+
+	person->tid = gettid();
+	pthread_barrier_wait(person->barrier);
+	pthread_barrier_wait(person->barrier); /* the sampler has found it */
+	burn(1000000);
+	pthread_barrier_wait(person->barrier);
+	pthread_barrier_wait(person->barrier); /* stopped */
+	return NULL;
+}
+
+/* A ring of the thread's clock that has a sample. */
+static void sample_now(const struct person *person)
+{
+	struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, person->tid);
+
+	entry->rings_passed_over = 0;
+	first_thread = person->pthread;
+	ring_for_the_first();
+	for (unsigned i = 0; i < 60000 && !atomic_load(&entry->n_samples); i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&entry->n_samples), 1);
+}
+
+/* Of ten threads that use little, two have a sample: these stand for the others, too. */
+static void samples_stand_for_threads_that_use_little(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person people[N_OF_LITTLE] = { 0 };
+	uint64_t used_ns = 0, of_two_ns = 0, lost_ns = 0;
+	pthread_barrier_t barrier;
+
+	(void)state;
+	options.rate_mhz = 1; /* no clock rings in this test */
+	pthread_barrier_init(&barrier, NULL, N_OF_LITTLE + 1);
+	begin(&options, &sf_agent_clock_timer);
+	for (int i = 0; i < N_OF_LITTLE; i++) {
+		people[i].barrier = &barrier;
+		pthread_create(&people[i].pthread, NULL, burn_little, &people[i]);
+	}
+	pthread_barrier_wait(&barrier);
+	wait_scans(3);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	sample_now(&people[0]);
+	sample_now(&people[1]);
+	end();
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < N_OF_LITTLE; i++) {
+		const struct counted *counted = sampling_by_tid(&sampling, people[i].tid);
+
+		pthread_join(people[i].pthread, NULL);
+		used_ns += counted->end_cpu_ns;
+		of_two_ns += i < 2 ? counted->cpu_ns : 0;
+		lost_ns += all_lost(counted);
+		assert_int_equal(counted->n_rests, i < 2);
+	}
+	assert_true(used_ns >= N_OF_LITTLE * 1000000);
+	assert_true(of_two_ns >= used_ns - used_ns / 100 && lost_ns <= used_ns / 100);
+	assert_true(of_two_ns + lost_ns <= sampling.process_cpu_ns);
 }
 
 /* --- asleep --- */
@@ -1133,6 +1212,7 @@ int main(void)
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
 		cmocka_unit_test_teardown(a_tick_at_the_end_is_passed_over, clean),
 		cmocka_unit_test_teardown(a_rest_is_the_last_samples, clean),
+		cmocka_unit_test_teardown(samples_stand_for_threads_that_use_little, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
 		cmocka_unit_test_teardown(who_waits_for_us_is_not_asleep, clean),
 		cmocka_unit_test_teardown(sleepers_are_not_asked, clean),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/sampler/blocked_sample.h"
+#include "agent/sampler/thread_rest.h"
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
@@ -19,7 +20,6 @@
 #include "stream/record.h"
 
 #define SCANS_PER_NAME 32
-#define REST_TICKS 4 /* after a thread's last sample on a CPU, which that sample may stand for, too */
 
 /* --- its clock --- */
 
@@ -139,46 +139,6 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	sf_watch_arm(threads, thread);
 }
 
-/*
- * Whether CPU time after a thread's last sample is that sample's, too. As by the engines outside, it is not where it is more
- * than the thread's samples stand for, and more than some ticks of its clock.
- */
-static bool is_short_rest(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, uint64_t rest_ns)
-{
-	const uint64_t counted_ns = atomic_load(&thread->entry->accounted_ns) - thread->first_cpu_ns;
-	const uint64_t period_ns = atomic_load(&thread->entry->period_ns);
-
-	return atomic_load(&thread->entry->n_samples) && rest_ns < counted_ns &&
-	       (2 * rest_ns <= counted_ns || rest_ns <= REST_TICKS * (period_ns > threads->tick_ns ? period_ns : threads->tick_ns));
-}
-
-/* False: it found no room, or is no sample's. */
-static bool give_rest(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, uint64_t rest_ns, uint64_t now_ns)
-{
-	const struct sf_stream_again rest = {
-		.serial = thread->serial,
-		.time_ns = now_ns,
-		.ticks = sf_ticks(rest_ns, sf_period_ns(threads->options->rate_mhz)),
-		.cpu_ns = rest_ns,
-		.wall_ns = rest_ns,
-	};
-
-	return is_short_rest(threads, thread, rest_ns) &&
-	       sf_output_put_record(&sf_handler.output, SF_STREAM_AGAIN, &rest, sizeof(rest), NULL, 0);
-}
-
-/* CPU time that no sample stands for yet. */
-static void end_account(const struct sf_agent_threads *threads, struct sf_agent_thread *thread, enum sf_loss cause, uint64_t now_ns)
-{
-	uint32_t ticks;
-	const uint64_t rest_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks);
-
-	if (!rest_ns || threads->options->event || (cause != SF_LOSS_DEAF && give_rest(threads, thread, rest_ns, now_ns)))
-		return;
-	sf_output_lose(&sf_handler.output, thread->serial, cause, rest_ns, rest_ns,
-		       sf_ticks_due(rest_ns, sf_period_ns(threads->options->rate_mhz)));
-}
-
 /* A thread that has ended is known up to its last look or sample, whichever was later. */
 void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns)
@@ -199,7 +159,7 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 	sf_event_lose(&sf_handler.output, thread->entry, SF_LOSS_REST);
 	if (sf_agent_thread_is_deaf(thread) || thread->blocked_us)
 		cause = SF_LOSS_DEAF;
-	end_account(threads, thread, cause, now_ns);
+	sf_thread_rest_settle(threads, thread, cause, now_ns);
 	spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	cpu_ns = spoken_ns > thread->first_cpu_ns ? spoken_ns - thread->first_cpu_ns : 0;
 	threads->ended_cpu_ns += cpu_ns;

@@ -12,6 +12,7 @@
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
+#include "agent/sampler/thread_rest.h"
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -121,11 +122,35 @@ static void count_unseen(const struct sf_agent_threads *threads)
 		       sf_ticks_due(total_ns - seen_ns, sf_period_ns(threads->options->rate_mhz)));
 }
 
+/* A clock that went back belongs to another thread. */
+static void read_clocks(struct sf_agent_threads *threads)
+{
+	uint64_t cpu_ns;
+
+	for (uint32_t i = 0; i < threads->n; i++) {
+		struct sf_agent_thread *thread = &threads->all[i];
+
+		if (thread->watched && !thread->replaced && sf_agent_thread_cpu(thread->tid, &cpu_ns) && cpu_ns > thread->cpu_ns)
+			thread->cpu_ns = cpu_ns;
+	}
+}
+
+/* Those without a sample come first: sf_use_shares_move(). */
+static void end_those(struct sf_agent_threads *threads, bool with_samples, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < threads->n; i++) {
+		if (!atomic_load(&threads->all[i].entry->n_samples) == !with_samples)
+			sf_thread_watch_end(threads, &threads->all[i], now_ns);
+	}
+}
+
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 {
 	sf_agent_threads_disarm(threads);
-	for (uint32_t i = 0; i < threads->n; i++)
-		sf_thread_watch_end(threads, &threads->all[i], now_ns);
+	read_clocks(threads);
+	end_those(threads, false, now_ns);
+	end_those(threads, true, now_ns);
+	sf_thread_rest_lose(threads);
 	count_unseen(threads);
 	threads->n = 0;
 }
@@ -133,14 +158,7 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 void sf_agent_threads_pause(struct sf_agent_threads *threads)
 {
 	threads->paused_cpu_ns -= sf_agent_threads_others_cpu_ns(threads);
-	for (uint32_t i = 0; i < threads->n; i++) {
-		struct sf_agent_thread *thread = &threads->all[i];
-		uint64_t cpu_ns;
-
-		if (thread->watched && sf_agent_thread_cpu(thread->tid, &cpu_ns) &&
-		    cpu_ns > thread->cpu_ns)
-			thread->cpu_ns = cpu_ns;
-	}
+	read_clocks(threads);
 }
 
 /*

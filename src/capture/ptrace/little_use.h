@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that use little CPU time. The ptrace engine looks at a thread once in a while, and has a sample where the look
- * finds it on a CPU. So of many threads that use less than the time between two looks, chance decides which have a sample.
- * The CPU time of those without one is given to the samples of such threads of the same process, in proportion to what these
- * lack. Where these are few, what is more than they may stand for is lost.
+ * finds it on a CPU. So of many threads that use less than the time between two looks, chance decides which have a sample
+ * (base/use_shares.h).
  *
  * Owned by the holding thread.
  */
@@ -22,6 +21,6 @@ bool sf_little_use_is(const struct sf_thread *thread);
 void sf_little_use_end(const struct sf_watch *watch, struct sf_watched_process *process, struct sf_thread *thread, uint64_t now_ns);
 
 /* The process ends: the loss of what was given and not taken. */
-void sf_little_use_lose(struct sf_watch *watch, const struct sf_little_use *use);
+void sf_little_use_lose(struct sf_watch *watch, const struct sf_use_shares *shares);
 
 #endif

@@ -9,19 +9,12 @@
 
 #include <regex.h>
 
+#include "base/use_shares.h"
 #include "base/vec.h"
 #include "capture/engine.h"
 #include "capture/ptrace/relay.h"
 #include "capture/ptrace/thread.h"
 #include "os/process.h"
-
-/* CPU time of the threads of a process that use little (little_use.h). */
-struct sf_little_use {
-	uint64_t shared_ns;    /* when the next three were last found */
-	double   sample_ns;    /* for which each sample stands */
-	double   given, taken; /* the parts that are moved, of what threads without a sample have and of what samples lack */
-	int64_t  pool_ns;      /* what ended threads have given, less what others have taken */
-};
 
 struct sf_watched_process {
 	int32_t  pid, parent;
@@ -40,7 +33,7 @@ struct sf_watched_process {
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
 	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
-	struct sf_little_use little;
+	struct sf_use_shares little; /* of its threads that use little (little_use.h) */
 };
 
 struct sf_watch {

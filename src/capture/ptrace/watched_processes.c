@@ -185,6 +185,15 @@ static void end_first(struct sf_watch *watch, const struct sf_watched_process *p
 	watch->lost_firsts |= --watch->n_first == 0;
 }
 
+/* Those without a sample come first: sf_use_shares_move(). */
+static void end_threads(struct sf_watch *watch, int32_t pid, bool with_samples, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (watch->threads.items[i]->task.pid == pid && watch->threads.items[i]->ran == with_samples)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
 void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_watched_process *process = &watch->processes.items[index];
@@ -193,10 +202,8 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 
 	if (sf_process_cpu(pid, &cpu_ns))
 		process->last_cpu_ns = cpu_ns;
-	for (size_t i = watch->threads.n; i-- > 0;) {
-		if (watch->threads.items[i]->task.pid == pid)
-			sf_watch_end_thread(watch, i, now_ns);
-	}
+	end_threads(watch, pid, false, now_ns);
+	end_threads(watch, pid, true, now_ns);
 	/* A process whose clock was never read has at least the CPU time of its threads. */
 	if (process->last_cpu_ns < process->threads_cpu_ns)
 		process->last_cpu_ns = process->threads_cpu_ns;
