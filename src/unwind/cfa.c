@@ -76,6 +76,8 @@ static void set_rule(struct machine *m, uint64_t reg, struct sf_rule rule)
 		m->now.rules.flags |= SF_RULES_LEAVES;
 	if (reg == m->cie->return_column)
 		m->now.rules.ra = rule.how == SF_HOW_SAME ? same_return(m) : rule;
+	if (reg == m->arch->sp)
+		m->now.sp = rule;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {
 		if (m->arch->saved[i] == reg)
 			m->now.rules.saved[i] = rule;
@@ -148,11 +150,18 @@ static bool read_operand(struct machine *m, enum operand kind, struct operands *
 	return false;
 }
 
+static bool add_row(struct machine *m)
+{
+	struct sf_rules rules;
+
+	return sf_cfa_rules(m->rows, m->arch, &m->now, &rules) && sf_rows_add(m->rows, m->at, &rules);
+}
+
 static bool advance_to(struct machine *m, uint64_t address)
 {
 	if (!m->initial || address < m->at)
 		return false;
-	m->no_memory = !sf_rows_add(m->rows, m->at, &m->now.rules);
+	m->no_memory = !add_row(m);
 	m->at = address;
 	return !m->no_memory;
 }
@@ -190,6 +199,8 @@ static bool do_restore(struct machine *m, const struct operands *operands)
 		return false;
 	if (operands->reg == m->cie->return_column)
 		m->now.rules.ra = m->initial->rules.ra;
+	if (operands->reg == m->arch->sp)
+		m->now.sp = m->initial->sp;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {
 		if (m->arch->saved[i] == operands->reg)
 			m->now.rules.saved[i] = m->initial->rules.saved[i];
@@ -383,5 +394,5 @@ enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *c
 
 	if (result != SF_CFA_DONE || m.at >= fde->end)
 		return result;
-	return sf_rows_add(rows, m.at, &m.now.rules) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;
+	return add_row(&m) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;
 }

@@ -24,6 +24,7 @@ bool sf_cfi_read(const struct sf_cfi *cfi, const struct sf_arch *arch, struct sf
 struct sf_cfa_state {
 	struct sf_rules rules;
 	struct sf_rule plain;     /* the last CFA that was a register and an offset */
+	struct sf_rule sp;        /* SF_HOW_SAME: it has none, and the CFA is the caller's sp */
 };
 
 enum sf_cfa_result {
@@ -43,5 +44,8 @@ enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, const struct sf_cie 
 enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *cie,
 			      const struct sf_cfa_state *state, struct sf_rows *rows,
 			      const struct sf_fde *fde);
+
+/* The rules of a row in this state, of which the CFA is the caller's sp. False when memory ran out. */
+bool sf_cfa_rules(struct sf_rows *rows, const struct sf_arch *arch, const struct sf_cfa_state *state, struct sf_rules *ret);
 
 #endif

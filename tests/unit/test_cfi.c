@@ -326,6 +326,35 @@ static void more_register_rules(void **state)
 	munmap(made.block, made.table.header->size);
 }
 
+/* As the end of glibc's longjmp and setcontext: the CFA is where registers are saved, and the caller's sp is elsewhere. */
+static void an_sp_that_is_not_the_cfa(void **state)
+{
+	(void)state;
+	RULES_AFTER(made, DW_CFA_def_cfa, 5, 16, DW_CFA_register, RSP, 8, DW_CFA_register, RBP, 9, DW_CFA_register, RIP, 1,
+		    DW_CFA_offset_extended_sf, RBX, 0x7c /* 32 */, DW_CFA_val_offset_sf, R12, 0x7f /* 8 */,
+		    DW_CFA_advance_loc | 8, DW_CFA_offset_extended_sf, RSP, 0x6c /* 160 */, DW_CFA_offset_extended_sf, RIP, 0x6b /* 168 */,
+		    DW_CFA_advance_loc | 8, DW_CFA_restore_extended, RSP, DW_CFA_advance_loc | 8, DW_CFA_val_offset, RSP, 0);
+	const uint8_t *blob = made.table.blob;
+
+	assert_rule(rules->cfa, SF_HOW_REGISTER, 8, 0);
+	assert_rule(rules->ra, SF_HOW_REGISTER, 1, 0);
+	assert_rule(saved(rules, RBP), SF_HOW_REGISTER, 9, 0);
+	assert_rule(saved(rules, R12), SF_HOW_REGISTER_PLUS, 5, 24);
+	assert_int_equal(saved(rules, RBX).how, SF_HOW_AT_EXPRESSION);
+	assert_int_equal(saved(rules, RBX).size, 2);
+	assert_memory_equal(blob + saved(rules, RBX).value, ((const uint8_t[]){ DW_OP_breg5, 48 }), 2);
+	rules = rules_at(&made, 8);
+	assert_int_equal(rules->cfa.how, SF_HOW_AT_EXPRESSION);
+	assert_memory_equal(blob + rules->cfa.value, ((const uint8_t[]){ DW_OP_breg5, 0xb0, 0x01 }), rules->cfa.size);
+	assert_int_equal(rules->ra.how, SF_HOW_AT_EXPRESSION);
+	assert_memory_equal(blob + rules->ra.value, ((const uint8_t[]){ DW_OP_breg5, 0xb8, 0x01 }), rules->ra.size);
+	for (unsigned offset = 16; offset <= 24; offset += 8) {
+		assert_rule(rules_at(&made, offset)->cfa, SF_HOW_REGISTER_PLUS, 5, 16);
+		assert_rule(saved(rules_at(&made, offset), RBX), SF_HOW_AT_CFA, 0, 32);
+	}
+	munmap(made.block, made.table.header->size);
+}
+
 static void restores(void **state)
 {
 	struct made made = RUN(DW_CFA_offset | RBX, 2, DW_CFA_offset | RBP, 3,
@@ -861,6 +890,7 @@ int main(void)
 		cmocka_unit_test(code_behind_the_end_says_nothing),
 		cmocka_unit_test(register_rules),
 		cmocka_unit_test(more_register_rules),
+		cmocka_unit_test(an_sp_that_is_not_the_cfa),
 		cmocka_unit_test(restores),
 		cmocka_unit_test(remembered_states_nest),
 		cmocka_unit_test(a_return_address_below_sp_is_noted),
