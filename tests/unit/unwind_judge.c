@@ -187,6 +187,38 @@ static bool is_unusual_column(const struct sf_table *table, int number, const st
 	       rule->how == SF_HOW_REGISTER && rule->reg == number && ops && n_ops == 0;
 }
 
+/*
+ * Where rules say that the caller's sp is not the CFA (longjmp), ours have that sp as the CFA, and count from the register of
+ * libdw's.
+ */
+static bool counts_from_register(const struct sf_table *table, Dwarf_Frame *frame, const struct sf_rule *rule, const Dwarf_Op *ops,
+				 size_t n_ops)
+{
+	const uint8_t *at = table->blob + rule->value, *end = at + rule->size;
+	Dwarf_Op *cfa = NULL;
+	size_t n = 0;
+	int64_t value;
+
+	if (rule->how != SF_HOW_AT_EXPRESSION || (uint64_t)rule->value + rule->size > table->header->blob_size ||
+	    dwarf_frame_cfa(frame, &cfa, &n) != 0 || n != 1 || cfa[0].atom != DW_OP_bregx || at == end ||
+	    *at++ != DW_OP_breg0 + cfa[0].number)
+		return false;
+	value = read_leb(&at, end, true) - (int64_t)cfa[0].number2;
+	return at == end && is_cfa_offset((int32_t)value, ops, n_ops);
+}
+
+/* The CFA is what libdw says of sp. */
+static bool is_sp_of(const struct sf_table *table, Dwarf_Frame *frame, const struct sf_rule *rule)
+{
+	const int sp = sf_arch_by_machine(table->header->elf_machine)->sp;
+	Dwarf_Op memory[3], *ops = NULL;
+	size_t n_ops = 0;
+
+	return dwarf_frame_register(frame, sp, memory, &ops, &n_ops) == 0 &&
+	       ((rule->how == SF_HOW_REGISTER && same_value(table, rule, ops, n_ops)) ||
+		counts_from_register(table, frame, rule, ops, n_ops));
+}
+
 static bool compare_register(const struct sf_table *table, Dwarf_Frame *frame, int number,
 			     const struct sf_rule *rule, char text[256])
 {
@@ -195,7 +227,7 @@ static bool compare_register(const struct sf_table *table, Dwarf_Frame *frame, i
 	char what[32];
 
 	if (dwarf_frame_register(frame, number, memory, &ops, &n_ops) == 0 &&
-	    (same_value(table, rule, ops, n_ops) ||
+	    (same_value(table, rule, ops, n_ops) || counts_from_register(table, frame, rule, ops, n_ops) ||
 	     is_known_bug(table, number, rule, ops, n_ops) ||
 	     is_unusual_column(table, number, rule, ops, n_ops)))
 		return true;
@@ -216,7 +248,7 @@ static enum verdict compare_cfa(const struct sf_table *table, Dwarf_Frame *frame
 
 	if (dwarf_frame_cfa(frame, &ops, &n_ops) != 0)
 		return VERDICT_STRICT;
-	if (same_cfa(table, rule, ops, n_ops))
+	if (same_cfa(table, rule, ops, n_ops) || is_sp_of(table, frame, rule))
 		return VERDICT_SAME_RULES;
 	describe(text, "cfa", rule, ops, n_ops);
 	return VERDICT_DIFFERENT;
