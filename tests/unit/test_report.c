@@ -144,6 +144,16 @@ static int make_rest(void **state)
 	return result;
 }
 
+static int make_full(void **state)
+{
+	int result;
+
+	unseen_cause = SF_LOSS_RING_FULL;
+	result = make_unseen(state);
+	unseen_cause = SF_LOSS_LATE;
+	return result;
+}
+
 static int remove_folder(void **state)
 {
 	(void)state;
@@ -436,6 +446,17 @@ static void the_advice_is_for_the_cause(void **state)
 	free(text);
 }
 
+/* More samples would find no room, either. */
+static void the_advice_is_a_lower_rate(void **state)
+{
+	char *text = REPORT(SF_EXIT_OK, sample_path);
+	(void)state;
+
+	assert_has(text, "stacks: a lower --rate takes less.\n");
+	assert_has_not(text, "higher --rate");
+	free(text);
+}
+
 static void mistakes_are_explained(void **state)
 {
 	(void)state;
@@ -463,6 +484,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_guessed_caller_is_marked, make_guessed, remove_folder),
 		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, remove_folder),
 		cmocka_unit_test_setup_teardown(the_advice_is_for_the_cause, make_rest, remove_folder),
+		cmocka_unit_test_setup_teardown(the_advice_is_a_lower_rate, make_full, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

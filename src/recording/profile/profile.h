@@ -103,7 +103,7 @@ struct sf_profile_sample {
 
 /*
  * The advice behind the hint, from the losses by their causes and all of them, in one unit. More samples show no more of
- * 32-bit code, and of threads that block the signal.
+ * 32-bit code, and of threads that block the signal; where samples are too many, more are lost.
  */
 static inline const char *sf_unseen_advice(const uint64_t by[SF_N_LOSSES], uint64_t lost)
 {
@@ -113,6 +113,8 @@ static inline const char *sf_unseen_advice(const uint64_t by[SF_N_LOSSES], uint6
 		return " Threads block the signal that samples them (deaf): an engine that watches from outside sees them.";
 	if (2 * by[SF_LOSS_REST] > lost)
 		return " Most of it is what threads used before their first samples or after their last ones (rest): a higher --rate sees more, and a longer recording.";
+	if (2 * by[SF_LOSS_RING_FULL] > lost)
+		return " Most of it is samples for which there was no room (ring-full), as of many deep stacks: a lower --rate takes less.";
 	return " A higher --rate or --max-cost, or another engine, sees more.";
 }
 #define SF_UNSEEN_PERCENT 3
