@@ -138,6 +138,7 @@ FAULTS = [
     ("frozen/exit_x86_64.c", ".is_ahead = pops_sp(search->reader, next) });", "});", "test_code_x86_64"),
     ("frozen/unwind/walk.c", "return step == SF_STEP_ROOT ? cursor->trace->by_zero :", "return step == SF_STEP_ROOT ? false :", "test_walk"),
     ("frozen/unwind/walk.c", "step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS &&", "step == SF_STEP_NOT_MINE &&", "test_walk"),
+    ("frozen/unwind/walk.c", "cursor->regs.pc >> USER_BITS;", "!sf_frame_region(cursor->still, cursor->regs.pc, false);", "test_walk"),
     ("frozen/kept_sp_x86_64.c", "&& !(code[0] & 4u) &&", "&&", "test_code_x86_64"),
     ("frozen/kept_sp_x86_64.c", "return !(*kept >> from & 1);", "return true;", "test_code_x86_64"),
     ("frozen/kept_sp_x86_64.c", "now->effect == SF_X86_RETURN ||", "", "test_code_x86_64"),

@@ -1074,6 +1074,8 @@ static void rules_that_lead_to_no_return_address(void **state)
 	assert_false(r.trace.by_zero);
 	recorded_put(&r, STACK + 0x100, UINT64_MAX);
 	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x208, GUESS });
+	recorded_put(&r, STACK + 0x100, 0x123456); /* that may be code which is not in the map yet */
+	assert_frames(SF_END_NO_CODE, { APP + 0x10, STACK + 0x100, LEAF });
 	recorded_put(&r, STACK + 0x100, APP + 0x320); /* rules come first */
 	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x320, STACK + 0x108, ROWS });
 }

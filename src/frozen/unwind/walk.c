@@ -10,6 +10,8 @@
 
 #include "frozen/frozen.h"
 
+#define USER_BITS 56 /* of an address of a program, at the most (Linux, Documentation/arch/x86/x86_64/mm.rst) */
+
 /* The runtime whose code this is, if it is the code of one. */
 static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_region *region,
 				 enum sf_end *why)
@@ -79,11 +81,14 @@ static enum sf_step try_steppers(struct sf_cursor *cursor, const struct sf_regio
 	return step;
 }
 
-/* The word at which rules look for the return address is 0, or leads to no code. */
+/*
+ * The word at which rules look for the return address is 0, or no address of a program. One that may be is left alone where the
+ * map has no code there: a newer one may have it.
+ */
 static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
 {
 	return step == SF_STEP_ROOT ? cursor->trace->by_zero :
-	       step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS && !sf_frame_region(cursor->still, cursor->regs.pc, cursor->exact);
+	       step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS && cursor->regs.pc >> USER_BITS;
 }
 
 /*
