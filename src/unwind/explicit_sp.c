@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules that say where the caller's sp is. Nearly all leave that to the CFA, which is the caller's sp by definition, and so does an
- * unwind table. The end of glibc's longjmp and setcontext has the place of the saved registers as the CFA, and the sp of
- * where the thread goes in a register or in that place (sysdeps/x86_64/__longjmp.S, sysdeps/unix/sysv/linux/x86_64/setcontext.S).
- * There the rule for sp becomes the CFA, and what counts from the old one is found from its register.
+ * Rules that say where the caller's sp is. Nearly all leave that to the CFA, which is the caller's sp by definition,
+ * and so does an unwind table. The end of glibc's longjmp and setcontext has the place of the saved registers as the
+ * CFA, and the sp of where the thread goes in a register or in that place (sysdeps/x86_64/__longjmp.S,
+ * sysdeps/unix/sysv/linux/x86_64/setcontext.S). GHC's StgRun has its own sp as the CFA (rts/StgCRun.c). There the
+ * rule for sp becomes the CFA, and what counts from the old one is found from its register.
  */
 #include "unwind/cfi.h"
 
@@ -51,11 +52,11 @@ static bool convert(struct sf_rows *rows, const struct sf_rule *old_cfa, struct 
 	return rule->how != SF_HOW_AT_CFA || at_register(rows, old_cfa, rule);
 }
 
-static bool is_needed(const struct sf_arch *arch, const struct sf_cfa_state *state)
+static bool is_needed(const struct sf_cfa_state *state)
 {
 	const struct sf_rule *cfa = &state->rules.cfa, *sp = &state->sp;
 
-	return cfa->how == SF_HOW_REGISTER_PLUS && cfa->reg < N_BREG && cfa->reg != arch->sp && sp->how != SF_HOW_SAME &&
+	return cfa->how == SF_HOW_REGISTER_PLUS && cfa->reg < N_BREG && sp->how != SF_HOW_SAME &&
 	       sp->how != SF_HOW_UNDEFINED && !(sp->how == SF_HOW_CFA_PLUS && sp->value == 0);
 }
 
@@ -65,7 +66,7 @@ bool sf_cfa_rules(struct sf_rows *rows, const struct sf_arch *arch, const struct
 	bool fine = true;
 
 	*ret = state->rules;
-	if (!is_needed(arch, state))
+	if (!is_needed(state))
 		return true;
 	ret->cfa = state->sp;
 	fine = convert(rows, old_cfa, &ret->cfa) && convert(rows, old_cfa, &ret->ra);

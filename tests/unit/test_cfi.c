@@ -355,6 +355,22 @@ static void an_sp_that_is_not_the_cfa(void **state)
 	munmap(made.block, made.table.header->size);
 }
 
+/* As GHC's StgRun: the CFA is its sp, and the caller's sp an expression. */
+static void an_sp_above_the_cfa(void **state)
+{
+	(void)state;
+	RULES_AFTER(made, DW_CFA_def_cfa, RSP, 0, DW_CFA_offset_extended_sf, RBX, 0x78 /* 64 */, DW_CFA_offset_extended_sf, RIP, 0x70 /* 128 */,
+		    DW_CFA_val_expression, RSP, 3, DW_OP_breg7, 0x88, 0x01);
+	const uint8_t *blob = made.table.blob;
+
+	assert_int_equal(rules->cfa.how, SF_HOW_EXPRESSION);
+	assert_memory_equal(blob + rules->cfa.value, ((const uint8_t[]){ DW_OP_breg7, 0x88, 0x01 }), 3);
+	assert_int_equal(rules->ra.how, SF_HOW_AT_EXPRESSION);
+	assert_memory_equal(blob + rules->ra.value, ((const uint8_t[]){ DW_OP_breg7, 0x80, 0x01 }), 3);
+	assert_int_equal(saved(rules, RBX).how, SF_HOW_AT_EXPRESSION);
+	munmap(made.block, made.table.header->size);
+}
+
 static void restores(void **state)
 {
 	struct made made = RUN(DW_CFA_offset | RBX, 2, DW_CFA_offset | RBP, 3,
@@ -891,6 +907,7 @@ int main(void)
 		cmocka_unit_test(register_rules),
 		cmocka_unit_test(more_register_rules),
 		cmocka_unit_test(an_sp_that_is_not_the_cfa),
+		cmocka_unit_test(an_sp_above_the_cfa),
 		cmocka_unit_test(restores),
 		cmocka_unit_test(remembered_states_nest),
 		cmocka_unit_test(a_return_address_below_sp_is_noted),

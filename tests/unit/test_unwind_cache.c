@@ -67,7 +67,7 @@ static int setup(void **state)
 	assert_int_equal(setenv("XDG_CACHE_HOME", f->home, 1), 0);
 	f->key = (struct sf_cache_key){ { 0xab, 0xcd, 0x01, [31] = 0xff }, &sf_arch_x86_64 };
 	f->block = make_table(&f->key, 30, &f->size); /* few rows: each byte is damaged, and all are looked at */
-	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-10/" FILE_NAME, f->home);
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-11/" FILE_NAME, f->home);
 	*state = f;
 	return 0;
 }
@@ -133,12 +133,12 @@ static void another_machine_or_digest_is_a_miss(void **state)
 	put(f);
 	f->key.arch = &sf_arch_aarch64;
 	assert_false(is_hit(f));
-	snprintf(other, sizeof(other), "%s/stillframe/tables-10/" DIGITS "-aarch64", f->home);
+	snprintf(other, sizeof(other), "%s/stillframe/tables-11/" DIGITS "-aarch64", f->home);
 	assert_int_equal(rename(f->file, other), 0); /* the name lies, the header does not */
 	assert_false(is_hit(f));
 	f->key.arch = &sf_arch_x86_64;
 	f->key.made_from[31] = 0xfe;
-	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-10/" DIGITS, f->home);
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-11/" DIGITS, f->home);
 	strcpy(strrchr(f->file, 'f') - 1, "fe-x86_64");
 	assert_int_equal(rename(other, f->file), 0);
 	assert_false(is_hit(f));
@@ -214,7 +214,7 @@ static void unsafe_folders_are_not_used(void **state)
 	const struct fixture *f = *state;
 	char folder[128], elsewhere[128];
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-10", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-11", f->home);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->home);
 	put(f);
 	assert_int_equal(chmod(folder, 0777), 0);
@@ -255,7 +255,7 @@ static void relative_and_empty_paths_count_for_nothing(void **state)
 	folder = sf_cache_open();
 	assert_true(folder >= 0);
 	close(folder);
-	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-10", f->home);
+	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-11", f->home);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(setenv("HOME", "", 1), 0);
 	assert_int_equal(sf_cache_open(), -1);
@@ -274,7 +274,7 @@ static unsigned count_files(const struct fixture *f)
 	DIR *stream;
 	unsigned n = 0;
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-10", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-11", f->home);
 	stream = opendir(folder);
 	assert_non_null(stream);
 	while (readdir(stream))
@@ -289,7 +289,7 @@ static void stat_only_file(const struct fixture *f, struct stat *ret)
 	struct dirent *entry;
 	DIR *stream;
 
-	snprintf(path, sizeof(path), "%s/stillframe/tables-10", f->home);
+	snprintf(path, sizeof(path), "%s/stillframe/tables-11", f->home);
 	stream = opendir(path);
 	assert_non_null(stream);
 	while ((entry = readdir(stream)) && entry->d_name[0] == '.')

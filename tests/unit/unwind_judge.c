@@ -215,7 +215,7 @@ static bool is_sp_of(const struct sf_table *table, Dwarf_Frame *frame, const str
 	size_t n_ops = 0;
 
 	return dwarf_frame_register(frame, sp, memory, &ops, &n_ops) == 0 &&
-	       ((rule->how == SF_HOW_REGISTER && same_value(table, rule, ops, n_ops)) ||
+	       (((rule->how == SF_HOW_REGISTER || rule->how == SF_HOW_EXPRESSION) && same_value(table, rule, ops, n_ops)) ||
 		counts_from_register(table, frame, rule, ops, n_ops));
 }
 

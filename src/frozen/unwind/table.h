@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 10
+#define SF_TABLE_VERSION 11
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
