@@ -42,6 +42,8 @@ FAULTS = [
      "test_code_x86_64"),
     ("frozen/unwind/walk.c", "\tsf_step_throw,\n", "", "test_step_throw"),
     ("frozen/unwind/walk.c", "\tsf_step_detour,\n", "", "test_step_throw"),
+    ("frozen/unwind/walk.c", "\tsf_step_made_frame,\n", "", "test_walk"),
+    ("frozen/unwind/step_made_frame.c", " && bytes[1] == 0 && ", " && ", "test_walk"),
     ("frozen/unwind/step_throw.c", "return arch->is_leaving && ", "return 0 && ", "test_step_leaving"),
     ("frozen/unwind/step_throw.c", "step != SF_STEP_TAKEN || !is_called_by(&caller, cursor->regs.pc)", "step != SF_STEP_TAKEN", "test_step_leaving"),
     ("frozen/unwind/step_throw.c", "return pc - target < MAX_FUNCTION;", "return true;", "test_step_leaving"),

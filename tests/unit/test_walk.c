@@ -713,6 +713,47 @@ static void frame_pointers_where_no_row_covers(void **state)
 	assert_int_equal(r.frames[0].address, JIT + 0x50);
 }
 
+/*
+ * As call_into_lisp of SBCL: it has the frame at +0x180, and makes the record of what it calls at +0x140. Where that is left by
+ * the frame pointer, the rules need the record's address in it.
+ */
+static void a_frame_that_its_caller_made(void **state)
+{
+	static const uint8_t at_rbp_plus_16[] = { 0x76, 0, 0x06, 0x40, 0x22 }, at_rbp_minus_8[] = { 0x76, 0x78, 0x06 };
+	struct sf_rules rules = simple_rules(RBP, 16, -8);
+	(void)state;
+
+	rules.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, at_rbp_plus_16, sizeof(at_rbp_plus_16));
+	table_row(&app, 0x600, &rules);
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, at_rbp_minus_8, sizeof(at_rbp_minus_8));
+	table_row(&app, 0x700, &rules);
+	table_finish(&app);
+	r.still.regs.pc = JIT + 0x50;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	put_call(APP + 0x620);
+	put_call(APP + 0x720);
+	recorded_put(&r, STACK + 0x140, STACK + 0x180);
+	recorded_put(&r, STACK + 0x148, APP + 0x620);
+	recorded_put(&r, STACK + 0x180, STACK + 0x1c0);
+	recorded_put(&r, STACK + 0x188, LIBC + 0x20);
+	recorded_put(&r, STACK + 0x190, APP + 0x310);
+	recorded_put(&r, STACK + 0x1c8, LIBC + 0x30); /* what calls the caller */
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x620, STACK + 0x150, CHAIN },
+		      { LIBC + 0x20, STACK + 0x190, ROWS },
+		      { APP + 0x310, STACK + 0x198, ROWS });
+	/* Code whose stack was realigned has its CFA before its own record. */
+	recorded_put(&r, STACK + 0x148, APP + 0x720);
+	recorded_put(&r, STACK + 0x178, STACK + 0x1a0);
+	recorded_put(&r, STACK + 0x198, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x720, STACK + 0x150, CHAIN },
+		      { APP + 0x310, STACK + 0x1a0, ROWS });
+}
+
 static void a_gap_between_functions_too(void **state)
 {
 	(void)state;
@@ -1838,6 +1879,7 @@ int main(void)
 		TEST(code_of_no_file_amid_a_whole_stack),
 		TEST(a_map_without_the_code_is_stale_also_where_a_runtime_leads_on),
 		TEST(frame_pointers_where_no_row_covers),
+		TEST(a_frame_that_its_caller_made),
 		TEST(a_gap_between_functions_too),
 		TEST(a_thread_that_was_just_made_has_no_caller),
 		TEST(who_makes_a_thread_is_where_it_was),

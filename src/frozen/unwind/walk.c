@@ -29,6 +29,7 @@ static sf_step_fn *const steppers[] = {
 	sf_step_nativeaot,
 	sf_step_throw,
 	sf_step_detour,
+	sf_step_made_frame,
 	sf_step_rows,
 	sf_step_clone,
 	sf_step_sigreturn,

@@ -43,7 +43,7 @@ bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
 
-sf_step_fn sf_step_switch, sf_step_chain, sf_step_nativeaot, sf_step_throw, sf_step_detour, sf_step_rows, sf_step_clone, sf_step_sigreturn,
+sf_step_fn sf_step_switch, sf_step_chain, sf_step_nativeaot, sf_step_throw, sf_step_detour, sf_step_made_frame, sf_step_rows, sf_step_clone, sf_step_sigreturn,
 	sf_step_first, sf_step_code, sf_step_frame_pointer;
 
 /*
