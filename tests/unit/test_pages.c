@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -158,6 +160,58 @@ static void another_program_has_other_pages(void **state)
 	assert_int_equal(read(ends[0], &byte, 1), 1);
 	close(ends[0]);
 	assert_int_equal(read_from(0, page), sf_process_read(child, copy, (uintptr_t)region, page));
+}
+
+static int run_when_told(void *arg)
+{
+	const int *ends = arg;
+	char byte;
+
+	if (read(ends[0], &byte, 1) != 1)
+		return 1;
+	dup2(ends[3], 1);
+	execlp("sh", "sh", "-c", "echo x; kill -STOP $$", NULL);
+	return 1;
+}
+
+/* The last page of its stack, which has the environment. */
+static uint64_t end_of_stack(int32_t pid)
+{
+	unsigned long end = 0;
+	char path[64], line[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (strstr(line, "[stack]"))
+			assert_int_equal(sscanf(line, "%*x-%lx", &end), 1);
+	}
+	fclose(file);
+	assert_true(end > page);
+	return end - page;
+}
+
+/* As the child of a vfork: it shares this process's memory until it runs a program, and this process keeps that. */
+static void a_program_has_other_pages_than_its_parent(void **state)
+{
+	static uint8_t stack[65536] __attribute__((aligned(16)));
+	int ends[4];
+	char byte;
+	(void)state;
+
+	touch(0);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe(ends + 2), 0);
+	child = clone(run_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, ends);
+	assert_true(child > 0);
+	assert_int_equal(read_from(0, page), page);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(read(ends[2], &byte, 1), 1);
+	assert_int_equal(sf_pages_read(&pages, child, child, copy, end_of_stack(child), page), page);
+	for (int i = 0; i < 4; i++)
+		close(ends[i]);
 }
 
 static void a_process_that_has_ended_gives_nothing(void **state)
@@ -351,6 +405,7 @@ int main(void)
 		TEST(the_first_page_may_be_missing),
 		TEST(the_number_of_runs_is_bounded),
 		TEST(another_program_has_other_pages),
+		TEST(a_program_has_other_pages_than_its_parent),
 		TEST(a_process_that_has_ended_gives_nothing),
 		TEST(pages_that_were_never_touched_are_filled),
 		TEST(only_private_memory_is_plain),

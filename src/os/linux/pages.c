@@ -50,8 +50,8 @@ static int get_file(struct sf_pages *pages, int32_t pid, int32_t tid)
 }
 
 /*
- * How many pages are told of; 0: nothing is. A file is of the program that ran when it was opened: after an exec it is
- * empty.
+ * How many pages are told of; 0: nothing is. A file is of the memory that the process had when it was opened. After an exec
+ * it is empty, or, if the process had shared its parent's memory until then (vfork), the parent's: there the new stack is not.
  */
 static size_t look(struct sf_pages *pages, int32_t pid, int32_t tid, uint64_t first, size_t n, uint64_t *ret)
 {
@@ -59,7 +59,7 @@ static size_t look(struct sf_pages *pages, int32_t pid, int32_t tid, uint64_t fi
 		int fd = get_file(pages, pid, tid);
 		ssize_t got = fd >= 0 ? pread(fd, ret, n * sizeof(*ret), (off_t)(first * sizeof(*ret))) : -1;
 
-		if (got > 0)
+		if (got > 0 && (ret[0] & THERE || i > 0))
 			return (size_t)got / sizeof(*ret);
 		close_one(pages, (uint32_t)pid % SF_PAGES_OPEN);
 	}
