@@ -1407,6 +1407,32 @@ static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
 	expect("thread 2: 41 b\nagain 2: cpu 4000 us, 8 ticks\nend 2: 4000 us\n");
 }
 
+/* Of two that end at once, and use little, the one with a sample takes the time of the other, which ends first (little_use.h). */
+static void threads_that_end_at_once_share(void **state)
+{
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 43; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		run(tid, 4 * MS);
+		look_at(tid);
+		thread->n_looks = 1;
+		thread->looked_for_ns = 10 * MS;
+		if (tid == 42) {
+			sf_thread_take_awake(thread, true, 10 * MS);
+			thread->ran = true;
+			thread->n_ran = 1;
+		}
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	scan_after(100);
+	expect("end 2: 4000 us\nagain 3: cpu 4000 us, 1 ticks\nend 3: 4000 us\n");
+}
+
 /* A longer rest is its samples', too, if they stand for as much already: here of 60 ms. */
 static void a_rest_is_not_longer_than_what_was_seen(void **state)
 {
@@ -1561,6 +1587,7 @@ int main(void)
 		TEST(time_of_threads_without_a_sample),
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
+		TEST(threads_that_end_at_once_share),
 		TEST(a_rest_that_was_passed_over_is_no_loss),
 		TEST(what_was_passed_over_was_used),
 		TEST(sleeps_without_samples_are_the_last_one_s),

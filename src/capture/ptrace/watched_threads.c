@@ -216,12 +216,12 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
-static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
+static void end_unlisted(struct sf_watch *watch, bool with_samples, uint64_t now_ns)
 {
 	for (size_t i = watch->threads.n; i-- > 0;) {
 		struct sf_thread *thread = watch->threads.items[i];
 
-		if (!thread->listed && !sf_watch_keeps(watch, &thread->ended))
+		if (thread->ran == with_samples && !thread->listed && !sf_watch_keeps(watch, &thread->ended))
 			sf_watch_end_thread(watch, i, now_ns);
 	}
 }
@@ -270,7 +270,8 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	}
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
-	end_unlisted(watch, now_ns);
+	end_unlisted(watch, false, now_ns); /* first: sf_use_shares_move() */
+	end_unlisted(watch, true, now_ns);
 	if (watch->n_without_files > watch->most_without_files)
 		watch->most_without_files = watch->n_without_files;
 	watch->next_list_ns = now_ns + LIST_NS;
