@@ -304,6 +304,7 @@ FAULTS = [
     ("base/use_shares.c", "	if (shares->taken <= 0 ||", "	if (shares->taken < 0 ||", "test_little_use"),
     ("base/use_shares.c", "least(shares->taken * lacks_ns(use, shares->sample_ns), (double)shares->pool_ns)", "shares->taken * lacks_ns(use, shares->sample_ns)", "test_little_use"),
     ("capture/ptrace/watched_processes.c", "end_threads(watch, pid, false, now_ns);", "end_threads(watch, pid, true, now_ns), end_threads(watch, pid, false, now_ns);", "test_watch"),
+    ("capture/ptrace/ended_thread.c", "if (!weight.cpu_ns && (!weight.wall_ns || !thread->ran || !thread->watched))", "if (!weight.cpu_ns)", "test_watch"),
     ("capture/ptrace/watched_threads.c", "end_unlisted(watch, false, now_ns);", "end_unlisted(watch, true, now_ns), end_unlisted(watch, false, now_ns);", "test_watch"),
     ("agent/sampler/threads.c", "end_those(threads, false, now_ns);", "end_those(threads, true, now_ns), end_those(threads, false, now_ns);", "test_agent_threads"),
     ("base/use_shares.c", " || sums.used_ns <= 0 ||", " ||", "test_little_use"),

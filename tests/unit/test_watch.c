@@ -1407,6 +1407,25 @@ static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
 	expect("thread 2: 41 b\nagain 2: cpu 4000 us, 8 ticks\nend 2: 4000 us\n");
 }
 
+/* Since its last sample it has waited for a CPU, and has got none. Nothing is said of a thread that was never seen to run. */
+static void a_rest_may_be_elapsed_time_only(void **state)
+{
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 43; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
+		thread->ran = tid == 41;
+		look_at(tid);
+		thread->account.awake_ns = 30 * MS;
+		end_thread(tid);
+	}
+	scan_after(100);
+	expect("thread 2: 41 b\nthread 3: 42 b\nend 3: 0 us\ngone 2: cpu 0 us, wall 30000 us, 3 ticks\nend 2: 0 us\n");
+}
+
 /* Of two that end at once, and use little, the one with a sample takes the time of the other, which ends first (little_use.h). */
 static void threads_that_end_at_once_share(void **state)
 {
@@ -1587,6 +1606,7 @@ int main(void)
 		TEST(time_of_threads_without_a_sample),
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
+		TEST(a_rest_may_be_elapsed_time_only),
 		TEST(threads_that_end_at_once_share),
 		TEST(a_rest_that_was_passed_over_is_no_loss),
 		TEST(what_was_passed_over_was_used),

@@ -145,9 +145,10 @@ static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t
 		.wall_ns = thread->account.awake_ns > 0 ? (uint64_t)thread->account.awake_ns : 0,
 		.ticks = sf_unseen_ticks(watch, thread->account.cpu_ns),
 	};
-	const bool is_short = is_short_rest(watch, thread, &weight);
+	const bool is_short = weight.cpu_ns && is_short_rest(watch, thread, &weight);
 
-	if (!weight.cpu_ns)
+	/* A thread that waits for a CPU has elapsed time only. */
+	if (!weight.cpu_ns && (!weight.wall_ns || !thread->ran || !thread->watched))
 		return;
 	weight.ticks = ticks_of_rest(watch, thread, &weight);
 	if (is_short) {
