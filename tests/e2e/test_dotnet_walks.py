@@ -158,6 +158,11 @@ def left_by_exceptions(its):
     return re.fullmatch(r"Throws( InCatch( (Caught|After)( Work)?| InFinally( Throw){0,3}| InFinally Cleanup(( Throw){0,2}|( Work)?))?)?", own)
 
 
+def is_before_the_first(its):
+    """Whether the thread's first method is being compiled."""
+    return not any(name.startswith("Demo.Shadow.") for name in methods(its)) and any("libclrjit" in frame[0] for frame in its)
+
+
 def rows_so_far(path, query):
     if not os.path.exists(path):
         return []
@@ -414,7 +419,8 @@ def test_shadow_stacks(by_hooks, shadow):
     assert any(methods(its)[:2] == ["Demo.Shadow.Work(int)", "Demo.Shadow.End(int)"] for its in stacks.by_runtime("tails", "hooks"))
     assert any(methods(its)[:2] == 2 * ["Demo.Shadow.Fib(int)"] for its in stacks.by_runtime("recurs", "hooks"))
     taken = [(its, ours) for its, ours in stacks.pairs["throws"] if its in stacks.by_runtime("throws", "hooks")]
-    assert all(left_by_exceptions(its) for its, _ in taken), [its for its, _ in taken if not left_by_exceptions(its)]
+    others = [methods(its) for its, _ in taken if not left_by_exceptions(its) and not is_before_the_first(its)]
+    assert not others, others
     for caller in ("Caught", "Cleanup"):
         with_left = [ours for its, ours in taken if methods(its)[:2] == ["Demo.Shadow.Work(int)", "Demo.Shadow.%s()" % caller]]
         assert with_left and all("Demo.Shadow.Throw(int)" in methods(ours) for ours in with_left), with_left

@@ -132,15 +132,17 @@ def test_children_and_what_did_not_happen(stillframe, tmp_path):
 
 
 def test_running_processes_and_their_threads(stillframe, target, tmp_path):
-    targets = [target([PYTHON, "-c", THREADS]) for _ in range(2)]
+    program = tmp_path / "two-of-a-kind"   # a name that no program of another test has
+    program.symlink_to(PYTHON)
+    targets = [target([program, "-c", THREADS]) for _ in range(2)]
     pids = {t.pid for t in targets}
     done, recording = record(stillframe, tmp_path / "r.sfr", "page-faults", "-p", ",".join(map(str, pids)), "-d", "600ms")
     seen = recording.rows("SELECT n.pid, n.tid, sum(s.amount) FROM samples s JOIN thread_names n USING (thread) GROUP BY n.tid")
     assert {pid for pid, _, _ in seen} == pids and len(seen) == 6, (done, seen)
     assert all(amount >= 3 for _, _, amount in seen), seen
-    done, recording = record(stillframe, tmp_path / "r.sfr", "context-switches", "--all", "--filter", "name=python3", "-d", "600ms")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "context-switches", "--all", "--filter", "name=two-of-a-kind", "-d", "600ms")
     names = {name for name, in recording.rows("SELECT DISTINCT process FROM thread_names")}
-    assert names == {"python3"}, (done, names)
+    assert names == {"two-of-a-kind"}, (done, names)
     seen, counted = sums(recording)
     assert seen > 0.2 * counted and seen > 20, (done, seen, counted)
 

@@ -219,6 +219,16 @@ def without_beginning(stack, name, others):
     return stack._replace(frames=stack.frames[:-1]) if only_ours else stack
 
 
+def is_back(pid, before):
+    """Whether every thread stands where it stood. One that was stopped in a call goes on with it when it gets a CPU."""
+    until = time.monotonic() + 2
+    while where(pid) != before:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def look(target, options):
     """What each judge says of one moment; None if a thread moved meanwhile."""
     before = where(target.pid)
@@ -227,9 +237,7 @@ def look(target, options):
         seen["stillframe"] = judges.by_stillframe(target.pid, options.stillframe)
     seen["gdb"] = judges.by_gdb(target.pid)
     seen["eu-stack"] = judges.by_eu_stack(target.pid)
-    if where(target.pid) != before:
-        return None
-    return seen
+    return seen if is_back(target.pid, before) else None
 
 
 def most_moved(moments):
