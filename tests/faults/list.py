@@ -348,6 +348,7 @@ FAULTS = [
     ("capture/perf/holes.c", "i < watch->threads.n && n < MAX_STACKS;", "i < watch->threads.n && n < 1;", "test_perf_batch"),
     ("capture/perf/holes.c", "\tif (holes->credit_ns <= 0)\n\t\treturn;\n", "", "test_perf_batch"),
     ("capture/perf/holes.c", "\tif (stack->is_plain)\n", "", "test_perf_batch"),
+    ("capture/perf/signals.c", "	left->time_ns = record->time_ns;\n	return left;", "	return left;", "test_perf_batch"),
     ("os/linux/pages.c", "(ret[0] & THERE || i > 0)", "(ret || i > 0)", "test_pages"),
     ("os/linux/pages.c", "search->is_private && !is_filled_by_program(flags)", "search->is_private && flags", "test_pages"),
     ("os/linux/pages.c", "\t\tif (stacks[i].sp > search.last)\n", "", "test_pages"),

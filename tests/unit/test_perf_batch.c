@@ -1126,7 +1126,7 @@ static void test_no_stack_that_was_left(void **state)
 	assert_int_equal(buffer.copy.n_others, 0);
 }
 
-/* Of more threads than there is room for, the last ones. */
+/* Of more threads than there is room for, the last ones, and those that have samples in their handlers. */
 static void test_many_stacks_that_were_left(void **state)
 {
 	(void)state;
@@ -1137,6 +1137,10 @@ static void test_many_stacks_that_were_left(void **state)
 	assert_left(MAIN_STACK);
 	signal_at(999, 101, MAIN_STACK, 0);
 	sample_in_handler(102, MAIN_STACK);
+	assert_left(MAIN_STACK);
+	for (int32_t i = 0; i < (int32_t)SF_PERF_LEFT_STACKS; i++)
+		signal_at(2000 + i, (uint64_t)(103 + i), MAIN_STACK, 0);
+	sample_in_handler(200, MAIN_STACK);
 	assert_int_equal(buffer.copy.n_others, 0);
 }
 

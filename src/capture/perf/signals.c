@@ -100,11 +100,14 @@ void sf_perf_signals_take(struct sf_perf_signals *signals, const struct sf_perf_
 
 const struct sf_perf_left *sf_perf_signals_find(const struct sf_perf_signals *signals, const struct sf_perf_record *record)
 {
-	const struct sf_perf_left *left = record->regs ? find_thread(signals, record) : NULL;
+	struct sf_perf_left *left = record->regs ? find_thread(signals, record) : NULL;
 	struct sf_regs regs;
 
 	if (!left)
 		return NULL;
 	sf_perf_load_regs(record->regs, &regs);
-	return left->sp - regs.r[sf_arch_host()->sp] >= record->stack_size && has_words(record, left) ? left : NULL;
+	if (left->sp - regs.r[sf_arch_host()->sp] < record->stack_size || !has_words(record, left))
+		return NULL;
+	left->time_ns = record->time_ns;
+	return left;
 }

@@ -15,12 +15,12 @@
 #include "capture/perf/record.h"
 
 #define SF_PERF_LEFT_BYTES 16384u  /* of a stack that was left */
-#define SF_PERF_LEFT_STACKS 64u    /* of so many threads the last one is kept */
+#define SF_PERF_LEFT_STACKS 64u    /* of so many threads the last one is kept: of those whose signal or sample is not so long ago */
 
 /* A stack that a thread has left. */
 struct sf_perf_left {
 	int32_t pid, tid;              /* 0: none */
-	uint64_t time_ns;
+	uint64_t time_ns;              /* of the signal, or of the thread's last sample in its handler */
 	uint64_t sp, pc;               /* where the thread was interrupted; the bytes are from sp on */
 	uint32_t size;
 	bool cut;
@@ -36,7 +36,7 @@ struct sf_perf_signals {
 void sf_perf_signals_open(struct sf_perf_signals *signals, const struct sf_perf_events *like);
 void sf_perf_signals_close(struct sf_perf_signals *signals);
 
-/* A handler is about to be called: keeps the copy in the place of the thread's last one, or of the oldest one of all. */
+/* A handler is about to be called: keeps the copy in the place of the thread's last one, or of one that was not used for longest. */
 void sf_perf_signals_take(struct sf_perf_signals *signals, const struct sf_perf_record *record);
 
 /*
