@@ -135,7 +135,7 @@ bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *
 
 /* Where the next sample will be, until it is in the file. */
 struct sf_recording_row {
-	uint64_t n_saves;
+	uint64_t n_saves;    /* as many as there were, plus 1; 0: there is no such sample */
 	size_t   index;
 };
 struct sf_recording_row sf_recording_next_row(const struct sf_recording *recording);

@@ -173,7 +173,7 @@ struct sf_recording {
 
 	/* Not in the file yet; samples are written at once, or when their innermost function is known (innermost.c). */
 	SF_VEC(struct sf_recording_sample) samples;
-	uint64_t n_saves;            /* after each, other samples are at these places */
+	uint64_t n_saves;            /* how often the samples went to the file: then others are at these places */
 	SF_VEC(struct sf_frame_function) frame_functions;
 	uint32_t saved[SF_N_SAVED];  /* rows that are in the file */
 	size_t saved_modules;

@@ -20,7 +20,7 @@
 #define N 3
 
 /* What the kernel has of a thread. */
-static struct { uint64_t cpu_ns, switches, place; bool runs; } fakes[N];
+static struct { uint64_t cpu_ns, switches, place; bool runs, has_ended; } fakes[N];
 static uint64_t process_cpu_ns;
 static struct sf_thread threads[N];
 static struct sf_thread *items[N];
@@ -46,14 +46,14 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 {
 	n_looks++;
 	*ret = (struct sf_task_run){ .cpu_ns = fakes[task->tid].cpu_ns, .switches = fakes[task->tid].switches };
-	return true;
+	return !fakes[task->tid].has_ended;
 }
 
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	*ret = (struct sf_task_look){ .state = fakes[task->tid].runs ? SF_STATE_RUNNING : SF_STATE_BLOCKED, .placed = true,
 				      .sp = fakes[task->tid].place };
-	return true;
+	return !fakes[task->tid].has_ended;
 }
 
 bool __wrap_sf_process_cpu(int32_t pid, uint64_t *ret)
@@ -217,6 +217,21 @@ static void a_new_thread_is_looked_at_at_once(void **state)
 	assert_int_equal(n_samples[N - 1], 1);
 }
 
+/* The scan, which is due at once, ends it with the others that are gone. */
+static void a_thread_that_is_gone_is_left_to_the_scan(void **state)
+{
+	(void)state;
+	ticks(2);
+	capture.watch.next_scan_ns = capture.watch.next_list_ns = now_ns + 1000 * MS;
+	fakes[1].has_ended = true;
+	ticks(1);
+	assert_int_equal(capture.watch.threads.n, N);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(threads[i].is_gone, i == 1);
+	assert_int_equal(capture.watch.next_scan_ns, 0);
+	assert_int_equal(capture.watch.next_list_ns, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -227,6 +242,7 @@ int main(void)
 		TEST(a_thread_that_runs_on_is_found_in_some_ticks),
 		TEST(a_sleep_that_is_to_be_read_again_is),
 		TEST(a_new_thread_is_looked_at_at_once),
+		TEST(a_thread_that_is_gone_is_left_to_the_scan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

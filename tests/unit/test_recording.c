@@ -755,7 +755,8 @@ int main(void)
 		TEST(first_bursts_come_soon),
 		TEST(a_reader_delays_but_costs_nothing),
 		TEST(a_kill_costs_a_second_at_most),
-		TEST(half_is_given_to_the_one_before), TEST(a_full_disk_is_an_error_and_no_loss),
+		TEST(half_is_given_to_the_one_before),
+		TEST(a_full_disk_is_an_error_and_no_loss),
 		TEST(a_full_tmpfs_says_so),
 	};
 

@@ -379,6 +379,13 @@ static void look_at(int32_t tid)
 	assert_true(sf_thread_look(sf_watch_find(&watch, tid), now_ns));
 }
 
+/* A thread of process 40 that the watch has found. */
+static struct sf_thread *begin_thread(int32_t tid)
+{
+	add_thread(40, tid, "b", 0);
+	return sf_watch_add_thread(&watch, 40, tid, now_ns);
+}
+
 static void what_comes_and_goes_is_told(void **state)
 {
 	struct sf_error err;
@@ -1353,10 +1360,8 @@ static void a_rest_of_one_that_is_known_by_samples(void **state)
 	open_watch();
 	watch.by_samples = true;
 	for (int32_t tid = 41; tid < 44; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = thread->begun = tid == 41;
 		thread->before_ns = tid == 43 ? 3 * MS : 0;
 		run(tid, 4 * MS);
@@ -1377,10 +1382,8 @@ static void time_of_threads_without_a_sample(void **state)
 	(void)state;
 	open_watch();
 	for (int32_t tid = 41; tid < 45; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		run(tid, 4 * MS);
 		thread->ran = tid == 42;
 		thread->by_samples = tid == 43;
@@ -1397,8 +1400,7 @@ static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
 {
 	(void)state;
 	open_watch();
-	add_thread(40, 41, "b", 0);
-	sf_watch_add_thread(&watch, 40, 41, now_ns)->ran = true;
+	begin_thread(41)->ran = true;
 	run(41, 4 * MS);
 	look_at(41);
 	sf_watch_find(&watch, 41)->account.awake_ns = 75 * MS;
@@ -1407,16 +1409,28 @@ static void a_rest_has_the_ticks_of_its_elapsed_time(void **state)
 	expect("thread 2: 41 b\nagain 2: cpu 4000 us, 8 ticks\nend 2: 4000 us\n");
 }
 
+/* A tick has found that a thread is gone, and another one has its id by the scan. */
+static void an_id_is_used_again(void **state)
+{
+	(void)state;
+	open_watch();
+	run(40, MS);
+	begin_thread(41)->is_gone = true;
+	scan_after(100);
+	expect("thread 2: 41 b\nend 2: 0 us\n");
+	run(40, MS);
+	scan_after(100);
+	expect("thread 3: 41 b\n");
+}
+
 /* Since its last sample it has waited for a CPU, and has got none. Nothing is said of a thread that was never seen to run. */
 static void a_rest_may_be_elapsed_time_only(void **state)
 {
 	(void)state;
 	open_watch();
 	for (int32_t tid = 41; tid < 43; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = tid == 41;
 		look_at(tid);
 		thread->account.awake_ns = 30 * MS;
@@ -1432,10 +1446,8 @@ static void threads_that_end_at_once_share(void **state)
 	(void)state;
 	open_watch();
 	for (int32_t tid = 41; tid < 43; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		run(tid, 4 * MS);
 		look_at(tid);
 		thread->n_looks = 1;
@@ -1458,10 +1470,8 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 	(void)state;
 	open_watch();
 	for (int32_t tid = 41; tid < 43; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = true;
 		run(tid, 60 * MS);
 		look_at(tid);
@@ -1481,10 +1491,8 @@ static void a_rest_that_was_passed_over_is_no_loss(void **state)
 	(void)state;
 	open_watch();
 	for (int32_t tid = 41; tid < 44; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = tid != 43;
 		thread->batch.passed_ns = tid == 42 ? 20 * MS : 90 * MS;
 		run(tid, 90 * MS);
@@ -1509,10 +1517,8 @@ static void what_was_passed_over_was_used(void **state)
 	open_watch();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const int32_t tid = 41 + (int32_t)i;
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->ran = true;
 		run(tid, 4 * MS);
 		look_at(tid);
@@ -1540,10 +1546,8 @@ static void sleeps_without_samples_are_the_last_one_s(void **state)
 	options.blocked_rate_mhz = 20000;
 	watch.recorded_until_ns = 1;
 	for (int32_t tid = 41; tid < 43; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->sleeps.passed_ns = 90 * MS;
 		thread->account.asleep_ns = 10 * (int64_t)MS;
 		thread->sleeps.sampled_ns = tid == 41 ? MS : 0;
@@ -1564,10 +1568,8 @@ static void a_sleep_lasts_to_the_end(void **state)
 	options.blocked_rate_mhz = 20000;
 	open_watch();
 	for (int32_t tid = 41; tid < 44; tid++) {
-		struct sf_thread *thread;
+		struct sf_thread *thread = begin_thread(tid);
 
-		add_thread(40, tid, "b", 0);
-		thread = sf_watch_add_thread(&watch, 40, tid, now_ns);
 		thread->look.state = tid == 42 ? SF_STATE_RUNNING : SF_STATE_BLOCKED;
 		thread->sampled = tid != 43;
 	}
@@ -1606,6 +1608,7 @@ int main(void)
 		TEST(time_of_threads_without_a_sample),
 		TEST(a_rest_has_the_ticks_of_its_elapsed_time),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
+		TEST(an_id_is_used_again),
 		TEST(a_rest_may_be_elapsed_time_only),
 		TEST(threads_that_end_at_once_share),
 		TEST(a_rest_that_was_passed_over_is_no_loss),

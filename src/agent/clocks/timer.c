@@ -2,9 +2,9 @@
 /*
  * A timer on the CPU clock of one thread that signals that thread (timer_create(2),
  * SIGEV_THREAD_ID). It works everywhere and needs no descriptor. The kernel looks at such timers
- * at its own ticks, HZ times a second of CPU time, and the timer rings at each tick at which the thread
- * runs. Which rings have samples is decided in the handler (frozen/signal/rearm.h). Above that rate several
- * periods come as one signal: the weights say so.
+ * at its own ticks, HZ times a second, and the timer rings at each tick at which the thread runs. The
+ * handler decides which rings have samples (frozen/signal/rearm.h). Where more samples are wanted than
+ * there are ticks, each stands for several periods: the weights say so.
  *
  * By raw system calls: libc's timer_create knows the clocks of other threads only by their
  * pthread_t.

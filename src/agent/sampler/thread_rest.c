@@ -53,20 +53,16 @@ static bool get(const void *arg, size_t i, struct sf_cpu_use *ret)
 	return true;
 }
 
-static bool uses_little(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread)
+static bool uses_little(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, const struct sf_cpu_use *use)
 {
-	const struct sf_cpu_use use = use_of(threads, thread);
-
-	return takes_part(threads, thread) && sf_cpu_use_is_little(&use);
+	return takes_part(threads, thread) && sf_cpu_use_is_little(use);
 }
 
 /* CPU time that the last sample of such a thread takes of other threads; below 0: that the thread gives. */
-static int64_t move(struct sf_agent_threads *threads, const struct sf_agent_thread *thread, uint64_t now_ns)
+static int64_t move(struct sf_agent_threads *threads, const struct sf_cpu_use *use, uint64_t now_ns)
 {
-	const struct sf_cpu_use use = use_of(threads, thread);
-
 	sf_use_shares_find(&threads->little, threads->n, get, threads, now_ns);
-	return sf_use_shares_move(&threads->little, &use);
+	return sf_use_shares_move(&threads->little, use);
 }
 
 /* --- the end of a watch --- */
@@ -75,12 +71,12 @@ static int64_t move(struct sf_agent_threads *threads, const struct sf_agent_thre
  * Whether CPU time after a thread's last sample is that sample's, too. As by the engines outside, it is not where it is more
  * than the thread's samples stand for, and more than some ticks of its clock, unless the thread uses little.
  */
-static bool is_short(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, uint64_t rest_ns)
+static bool is_short(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread, bool is_little, uint64_t rest_ns)
 {
 	const uint64_t counted_ns = atomic_load(&thread->entry->accounted_ns) - thread->first_cpu_ns;
 
 	return atomic_load(&thread->entry->n_samples) && rest_ns < counted_ns &&
-	       (2 * rest_ns <= counted_ns || rest_ns <= REST_TICKS * every_ns(threads, thread) || uses_little(threads, thread));
+	       (2 * rest_ns <= counted_ns || rest_ns <= REST_TICKS * every_ns(threads, thread) || is_little);
 }
 
 /* False: it found no room. */
@@ -105,13 +101,15 @@ static void lose(const struct sf_agent_threads *threads, uint32_t serial, enum s
 
 void sf_thread_rest_settle(struct sf_agent_threads *threads, const struct sf_agent_thread *thread, enum sf_loss cause, uint64_t now_ns)
 {
-	const int64_t moved_ns = cause == SF_LOSS_DEAF || !uses_little(threads, thread) ? 0 : move(threads, thread, now_ns);
+	const struct sf_cpu_use use = use_of(threads, thread);
+	const bool is_little = cause != SF_LOSS_DEAF && uses_little(threads, thread, &use);
+	const int64_t moved_ns = is_little ? move(threads, &use, now_ns) : 0;
 	uint32_t ticks;
 	uint64_t lost_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks), given_ns = 0;
 
 	if (threads->options->event)
 		return;
-	if (cause != SF_LOSS_DEAF && is_short(threads, thread, lost_ns)) {
+	if (cause != SF_LOSS_DEAF && is_short(threads, thread, is_little, lost_ns)) {
 		given_ns = lost_ns;
 		lost_ns = 0;
 	}

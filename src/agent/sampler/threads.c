@@ -135,7 +135,7 @@ static void read_clocks(struct sf_agent_threads *threads)
 	}
 }
 
-/* Those without a sample come first: sf_use_shares_move(). */
+/* Threads without a sample are to end before those with one: sf_use_shares_move(). */
 static void end_those(struct sf_agent_threads *threads, bool with_samples, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < threads->n; i++) {

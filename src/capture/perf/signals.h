@@ -15,7 +15,7 @@
 #include "capture/perf/record.h"
 
 #define SF_PERF_LEFT_BYTES 16384u  /* of a stack that was left */
-#define SF_PERF_LEFT_STACKS 64u    /* of so many threads the last one is kept: of those whose signal or sample is not so long ago */
+#define SF_PERF_LEFT_STACKS 64u    /* so many are kept, of a thread each: those that were used last */
 
 /* A stack that a thread has left. */
 struct sf_perf_left {
@@ -36,7 +36,7 @@ struct sf_perf_signals {
 void sf_perf_signals_open(struct sf_perf_signals *signals, const struct sf_perf_events *like);
 void sf_perf_signals_close(struct sf_perf_signals *signals);
 
-/* A handler is about to be called: keeps the copy in the place of the thread's last one, or of one that was not used for longest. */
+/* A handler is about to be called: keeps the copy in the place of the thread's last one, or of the one that was used longest ago. */
 void sf_perf_signals_take(struct sf_perf_signals *signals, const struct sf_perf_record *record);
 
 /*

@@ -137,7 +137,7 @@ static uint32_t ticks_of_rest(const struct sf_watch *watch, struct sf_thread *th
 	return sf_ticks_take(&thread->account.awake_over_ns, ns, sf_period_ns(watch->options->rate_mhz));
 }
 
-/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
+/* The thread has run since its last sample, or waited for a CPU. No sample stands for that time, or a share of that one does. */
 static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_weight weight = {
@@ -147,7 +147,7 @@ static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t
 	};
 	const bool is_short = weight.cpu_ns && is_short_rest(watch, thread, &weight);
 
-	/* A thread that waits for a CPU has elapsed time only. */
+	/* Without CPU time it is elapsed time, in which the thread waited for a CPU. */
 	if (!weight.cpu_ns && (!weight.wall_ns || !thread->ran || !thread->watched))
 		return;
 	weight.ticks = ticks_of_rest(watch, thread, &weight);

@@ -152,6 +152,7 @@ struct sf_thread {
 	bool     by_samples;     /* it had no sample when the engine began to sample the CPUs, and not each thread */
 	bool     only_awake;     /* it is not read while it sleeps: a thread of the kernel, or of this process */
 	bool     listed;         /* the present scan has found it */
+	bool     is_gone;        /* a tick found that it has ended: a thread that has its id now is another one */
 	bool     ended;          /* as of the last list: struct sf_watch, keeps_ended */
 
 	struct sf_task_run run;

@@ -63,11 +63,15 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	return true;
 }
 
-/* Tick of the thread at this index. One that is gone ends with the others that are, at the scan. */
+/* Tick of the thread at this index. One that is gone ends at the scan, with all others that are gone. */
 static void tick_at(struct sf_capture *capture, size_t i, uint64_t now_ns)
 {
-	if (!tick_thread(capture, capture->watch.threads.items[i], now_ns))
+	struct sf_thread *thread = capture->watch.threads.items[i];
+
+	if (!tick_thread(capture, thread, now_ns)) {
+		thread->is_gone = true;
 		capture->watch.next_scan_ns = capture->watch.next_list_ns = 0;
+	}
 	while (capture->n_requested && sf_ptrace_answer(capture, false))
 		;
 }

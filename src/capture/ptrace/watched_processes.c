@@ -185,7 +185,7 @@ static void end_first(struct sf_watch *watch, const struct sf_watched_process *p
 	watch->lost_firsts |= --watch->n_first == 0;
 }
 
-/* Those without a sample come first: sf_use_shares_move(). */
+/* Threads without a sample are to end before those with one: sf_use_shares_move(). */
 static void end_threads(struct sf_watch *watch, int32_t pid, bool with_samples, uint64_t now_ns)
 {
 	for (size_t i = watch->threads.n; i-- > 0;) {

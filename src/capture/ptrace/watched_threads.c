@@ -108,7 +108,7 @@ static void list_threads_of(struct sf_watch *watch, int32_t pid, size_t n_known,
 
 		if (!known)
 			add_thread(watch, pid, tid, now_ns);
-		else if (known->task.pid == pid)
+		else if (known->task.pid == pid && !known->is_gone)
 			known->listed = true;
 	}
 }
@@ -216,6 +216,7 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
+/* Threads without a sample are to end before those with one: sf_use_shares_move(). */
 static void end_unlisted(struct sf_watch *watch, bool with_samples, uint64_t now_ns)
 {
 	for (size_t i = watch->threads.n; i-- > 0;) {
@@ -270,7 +271,7 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	}
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
-	end_unlisted(watch, false, now_ns); /* first: sf_use_shares_move() */
+	end_unlisted(watch, false, now_ns);
 	end_unlisted(watch, true, now_ns);
 	if (watch->n_without_files > watch->most_without_files)
 		watch->most_without_files = watch->n_without_files;

@@ -53,7 +53,7 @@ void sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *en
 		sf_raw3(SYS_ioctl, clock, PERF_EVENT_IOC_PERIOD, &next_ns);
 }
 
-/* Of a part of a ring chance makes a whole one or none, so that the mean is the period. */
+/* How many rings the period has. A part of a ring becomes a whole one or none at random, so that the mean is the period. */
 static uint32_t rings_of(const struct sf_handler_config *config, struct sf_thread_entry *entry, uint64_t period_ns)
 {
 	const uint64_t next_ns = config->jitter ? with_jitter(entry, period_ns) : period_ns;

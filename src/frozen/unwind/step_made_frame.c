@@ -10,20 +10,15 @@
 #include "frozen/frozen.h"
 
 #define RECORD 16 /* bytes of a frame record */
-#define DW_OP_deref 0x06
+#define DW_OP_deref 0x06 /* DWARF 5, table 7.9 */
 #define DW_OP_breg0 0x70
 
 /* Whether the CFA is counted from the word at the frame pointer: DW_OP_bregN 0, DW_OP_deref. */
 static bool counts_from_record(const struct sf_arch *arch, const struct sf_table *table, const struct sf_rule *cfa)
 {
-	const uint32_t blob_size = table->header->blob_size;
-	const uint8_t *bytes;
+	const uint8_t *bytes = cfa->how == SF_HOW_EXPRESSION && cfa->size >= 3 ? sf_table_expression(table, cfa) : NULL;
 
-	if (cfa->how != SF_HOW_EXPRESSION || cfa->size < 3 || cfa->value < 0 || (uint32_t)cfa->value > blob_size ||
-	    cfa->size > blob_size - (uint32_t)cfa->value)
-		return false;
-	bytes = table->blob + cfa->value;
-	return bytes[0] == DW_OP_breg0 + arch->fp && bytes[1] == 0 && bytes[2] == DW_OP_deref;
+	return bytes && bytes[0] == DW_OP_breg0 + arch->fp && bytes[1] == 0 && bytes[2] == DW_OP_deref;
 }
 
 enum sf_step sf_step_made_frame(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)

@@ -43,20 +43,15 @@ static enum outcome get_memory(const struct frame *frame, uint64_t addr, uint64_
 
 static enum outcome get_expression(const struct frame *frame, const struct sf_rule *rule, uint64_t *ret, enum sf_end *why)
 {
-	const uint32_t blob_size = frame->table->header->blob_size;
 	struct sf_expression expression = {
+		.bytes = sf_table_expression(frame->table, rule),
 		.size = rule->size,
 		.has_initial = frame->has_cfa,
 		.initial = frame->cfa,
 	};
 
 	*why = SF_END_EXPRESSION;
-	if (rule->value < 0 || (uint32_t)rule->value > blob_size ||
-	    rule->size > blob_size - (uint32_t)rule->value)
-		return FAILED;
-	expression.bytes = frame->table->blob + rule->value;
-	return sf_expression_eval(&expression, frame->regs, frame->memory, ret, why) ? VALUE
-										     : FAILED;
+	return expression.bytes && sf_expression_eval(&expression, frame->regs, frame->memory, ret, why) ? VALUE : FAILED;
 }
 
 /* Applies a rule; `same` is the register that SF_HOW_SAME means. */

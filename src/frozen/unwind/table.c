@@ -132,3 +132,12 @@ bool sf_table_starts_row(const struct sf_table *table, uint64_t address)
 
 	return row && table->header->base + row->offset == address;
 }
+
+const uint8_t *sf_table_expression(const struct sf_table *table, const struct sf_rule *rule)
+{
+	const uint32_t blob_size = table->header->blob_size;
+
+	if (rule->value < 0 || (uint32_t)rule->value > blob_size || rule->size > blob_size - (uint32_t)rule->value)
+		return NULL;
+	return table->blob + rule->value;
+}

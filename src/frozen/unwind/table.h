@@ -117,4 +117,7 @@ bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_ro
  */
 bool sf_table_starts_row(const struct sf_table *table, uint64_t address);
 
+/* The rule->size bytes of a rule that is an expression; NULL if they are not all in the table. Signal-safe. */
+const uint8_t *sf_table_expression(const struct sf_table *table, const struct sf_rule *rule);
+
 #endif
