@@ -249,6 +249,63 @@ static void test_many_writers(void **state)
 	assert_int_equal(n_put + n_refused, N_WRITERS * ROUNDS);
 }
 
+/* --- a writer that others overtake between two of its instructions --- */
+
+#ifdef __x86_64__
+#include <signal.h>
+#include <ucontext.h>
+
+#define TRAP_FLAG 0x100
+
+static volatile unsigned n_steps, overtaken_at;
+
+/* Others write two records, and the reader reads all that is finished. */
+static void overtake(int signo, siginfo_t *info, void *context)
+{
+	(void)signo;
+	(void)info;
+	(void)context;
+	if (++n_steps != overtaken_at)
+		return;
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(put(2, 64 - HEADER, 0x22));
+	while (get() == 1)
+		;
+}
+
+static bool put_in_steps(void)
+{
+	const struct sf_outbox_piece piece = { "12345678", 8 };
+	bool is_put;
+
+	n_steps = 0;
+	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+	is_put = sf_outbox_put(box, 1, &piece, 1);
+	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+	return is_put;
+}
+
+/* The head that the writer has read may be behind all that was read since. */
+static void test_overtaken_at_each_instruction(void **state)
+{
+	struct sigaction action = { .sa_sigaction = overtake, .sa_flags = SA_SIGINFO }, before;
+
+	(void)state;
+	sigaction(SIGTRAP, &action, &before);
+	overtaken_at = 0;
+	do {
+		overtaken_at++;
+		assert_true(put_in_steps());
+		while (get() == 1)
+			;
+	} while (overtaken_at < n_steps);
+	sigaction(SIGTRAP, &before, NULL);
+	assert_true(overtaken_at > 50);
+	assert_int_equal(box->lost, 0);
+	assert_int_equal(box->head, box->tail);
+}
+#endif
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, guarded)
@@ -261,6 +318,9 @@ int main(void)
 		TEST(test_what_cannot_be_a_record),
 		TEST(test_random_memory),
 		TEST(test_many_writers),
+#ifdef __x86_64__
+		TEST(test_overtaken_at_each_instruction),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,24 @@ static uint64_t filler_size(uint64_t ring_size, uint64_t head, uint64_t size)
 	return size > to_end ? to_end : 0;
 }
 
+/*
+ * How much of the ring is in use. Between two steps of a writer others may write, and the reader may read beyond the head
+ * that the writer has read. Then it is read anew. Larger than the ring: what the reader says cannot be.
+ */
+static uint64_t find_used(const struct sf_outbox_header *box, uint64_t *head_io)
+{
+	uint64_t head = *head_io, used;
+
+	do {
+		*head_io = head;
+		/* Pairs with the release in give_back: what is overwritten was zeroed before. */
+		used = head - atomic_load_explicit(&box->tail, memory_order_acquire);
+		if (used > box->size)
+			head = atomic_load_explicit(&box->head, memory_order_relaxed);
+	} while (head != *head_io);
+	return used;
+}
+
 /* Moves head over room for a filler and a record. False: there is none. */
 static bool reserve(struct sf_outbox_header *box, uint64_t size, uint64_t *start_ret,
 		    uint64_t *filler_ret)
@@ -60,8 +78,7 @@ static bool reserve(struct sf_outbox_header *box, uint64_t size, uint64_t *start
 	uint64_t filler, used;
 
 	do {
-		/* Pairs with the release in give_back: what is overwritten was zeroed before. */
-		used = head - atomic_load_explicit(&box->tail, memory_order_acquire);
+		used = find_used(box, &head);
 		filler = filler_size(box->size, head, size);
 		if (used > box->size || size + filler > box->size - used)
 			return false;
