@@ -33,6 +33,7 @@
 #include "frozen/signal/handler.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
+#include "sanitizer.h"
 #include "stream/control.h"
 #include "stream/file.h"
 
@@ -196,24 +197,12 @@ static void callers_come_and_go(void **state)
 	assert_int_equal(sf_control_listener_tid(), 0);
 }
 
-static bool is_thread_sanitizer(void)
-{
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-	return true;
-#endif
-#elif defined(__SANITIZE_THREAD__)
-	return true;
-#endif
-	return false;
-}
-
 /* The same with tables of their own: nothing is left open, and the end of the channel is seen at once. */
 static void callers_come_and_go_apart(void **state)
 {
 	int before, after;
 
-	if (is_thread_sanitizer()) /* it takes a process to have one table */
+	if (IS_THREAD_SANITIZER) /* it takes a process to have one table */
 		skip();
 	sf_own_table_refused = false;
 	before = dup(0);
@@ -272,7 +261,7 @@ static int be_a_child(const char *own)
 		return 12;
 	if (has_open("/a.sfs"))
 		return 13;
-	if (is_thread_sanitizer()) /* it cannot start threads in such a child */
+	if (IS_THREAD_SANITIZER) /* it cannot start threads in such a child */
 		return 0;
 	if (!start(own, &err) || !sf_agent_stop(NULL, &err))
 		return 14;
@@ -448,7 +437,7 @@ static void a_handler_may_fork_while_listening_begins_or_ends(void **state)
 	struct sf_error err = { 0 };
 	(void)state;
 
-	if (is_thread_sanitizer()) /* it puts handlers off */
+	if (IS_THREAD_SANITIZER) /* it puts handlers off */
 		skip();
 	n_forks = 0;
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
@@ -492,7 +481,7 @@ static void its_child_may_go_on(void **state)
 	int status = -1;
 	(void)state;
 
-	if (is_thread_sanitizer())
+	if (IS_THREAD_SANITIZER)
 		skip();
 	n_forks = 0;
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);

@@ -24,6 +24,7 @@
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
 #include "handler_rig.h"
+#include "sanitizer.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -809,14 +810,9 @@ static void test_threads(void **state)
  * On an alternate stack as small as programs have: 8 KiB, less than which sysconf(_SC_SIGSTKSZ) does not
  * advise; with a page behind it that nobody may touch.
  */
-#if defined(__SANITIZE_ADDRESS__)
+#if IS_ADDRESS_SANITIZER
 #define SMALL 32768  /* it puts space around each variable, and code that is not optimised, as it is in the check, has more of them */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SMALL 32768
-#endif
-#endif
-#ifndef SMALL
+#else
 #define SMALL 8192
 #endif
 

@@ -11,6 +11,7 @@
 
 #include "apart.h"
 #include "form.h"
+#include "sanitizer.h"
 #include "frozen/output/outbox.h"
 
 #define RING 4096
@@ -262,17 +263,20 @@ static volatile unsigned n_steps, overtaken_at;
 /* Others write two records, and the reader reads all that is finished. */
 static void overtake(int signo, siginfo_t *info, void *context)
 {
+	ucontext_t *interrupted = context;
+
 	(void)signo;
 	(void)info;
-	(void)context;
 	if (++n_steps != overtaken_at)
 		return;
 	for (unsigned i = 0; i < 2; i++)
 		assert_true(put(2, 64 - HEADER, 0x22));
 	while (get() == 1)
 		;
+	interrupted->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 }
 
+/* Up to the step at which it is overtaken. */
 static bool put_in_steps(void)
 {
 	const struct sf_outbox_piece piece = { "12345678", 8 };
@@ -291,6 +295,8 @@ static void test_overtaken_at_each_instruction(void **state)
 	struct sigaction action = { .sa_sigaction = overtake, .sa_flags = SA_SIGINFO }, before;
 
 	(void)state;
+	if (IS_ADDRESS_SANITIZER || IS_THREAD_SANITIZER) /* their own code would be overtaken */
+		skip();
 	sigaction(SIGTRAP, &action, &before);
 	overtaken_at = 0;
 	do {
@@ -298,7 +304,7 @@ static void test_overtaken_at_each_instruction(void **state)
 		assert_true(put_in_steps());
 		while (get() == 1)
 			;
-	} while (overtaken_at < n_steps);
+	} while (n_steps == overtaken_at);
 	sigaction(SIGTRAP, &before, NULL);
 	assert_true(overtaken_at > 50);
 	assert_int_equal(box->lost, 0);

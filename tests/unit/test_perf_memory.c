@@ -14,20 +14,12 @@
 #include <cmocka.h>
 
 #include "form.h"
+#include "sanitizer.h"
 #include "capture/perf/perf.h"
 #include "os/clock.h"
 #include "perf_rings.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS_MEMORY false /* the allocator is another one */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS_MEMORY false
-#endif
-#endif
-#ifndef COUNTS_MEMORY
-#define COUNTS_MEMORY true
-#endif
+#define COUNTS_MEMORY (!IS_ADDRESS_SANITIZER && !IS_THREAD_SANITIZER) /* their allocators are others */
 
 #define MS UINT64_C(1000000)
 #define N_CPUS 128
