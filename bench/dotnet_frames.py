@@ -21,10 +21,7 @@ import http.client
 import json
 import threading
 
-from common import *
-
-sys.path.insert(0, os.path.join(TOP, "tests", "judges"))
-import dotnet as judges
+from dotnet_common import *
 
 SETTINGS = {
     "usual": {},
@@ -38,9 +35,6 @@ N_TREE = 2000                       # files of the tree
 FORMATTER = "1.3.0"                 # CSharpier's version
 WARM = 1.5                          # seconds from a process's start: before them a runtime has nothing to look at
 
-WEB = """<Project Sdk="Microsoft.NET.Sdk.Web"><PropertyGroup><TargetFramework>net%d.0</TargetFramework>
-<RuntimeIdentifier>linux-x64</RuntimeIdentifier><SelfContained>true</SelfContained><InvariantGlobalization>true</InvariantGlobalization>
-<EnableDefaultCompileItems>false</EnableDefaultCompileItems></PropertyGroup><ItemGroup><Compile Include="%s"/></ItemGroup></Project>"""
 FSHARP = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup>
 <ItemGroup>%s<ProjectReference Include="../Part0/Part0.csproj"/></ItemGroup></Project>"""
 LIBRARY = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup>%s</Project>"""
@@ -71,17 +65,6 @@ def mixture(folder, version, setting):
     with running([judges.build(folder, "Mixture", version), "8"], setting) as process:
         process.stdout.readline()
         yield lambda: [process.pid]
-
-
-def publish_web(folder, version):
-    output = os.path.join(folder, "Web-%d" % version)
-    if not os.path.exists(os.path.join(output, "Web")):
-        project = os.path.join(folder, "project-Web-%d" % version)
-        os.makedirs(project, exist_ok=True)
-        with open(os.path.join(project, "Web.csproj"), "w") as file:
-            file.write(WEB % (version, os.path.join(TOP, "tests/programs/dotnet/Web.cs")))
-        judges.run_sdk("publish", "-c", "Release", "-v", "q", "-o", output, cwd=project)
-    return os.path.join(output, "Web")
 
 
 def ask(port, over):
