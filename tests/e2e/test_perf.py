@@ -467,8 +467,12 @@ def test_a_stack_that_is_deep_in_few_samples_keeps_its_part(stillframe, target, 
     recording.assert_accounts()
 
 
-def test_a_stack_that_is_deep_at_times_keeps_its_part(stillframe, target, tmp_path):
-    """The thread is deep for a quarter of its CPU time. Copies that are cut, and holds at other moments, would give that time to the other part."""
+@pytest.mark.parametrize("n_others", [0, 3])
+def test_a_stack_that_is_deep_at_times_keeps_its_part(stillframe, target, tmp_path, n_others):
+    """The thread is deep for a quarter of its CPU time. Copies that are cut, and holds at other moments, would give that time to the other part.
+    Where others want the CPUs a hold that was requested comes later, when the stack may not be deep."""
+    if n_others:
+        target("busy_split", 60, n_others)
     t, output = target("deep_at_times"), tmp_path / "r.sfr"
     # At the start copies are too short, and their time goes to other samples: that is to be a small part, also where the target gets few CPUs.
     done = stillframe.record_until(output, lambda path: so_far(path, "coalesce(sum(cpu_ns), 0)") >= 2000000000, "-p", t.pid, "-e", "perf", "-F", "499", "--clock",

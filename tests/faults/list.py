@@ -411,6 +411,8 @@ FAULTS = [
     ("target/recorded_mappings.c", "if (process->map_is_recorded || (process->map && !process->map->n_regions))", "if (process->map_is_recorded)", "test_recorded_maps"),
     ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
     ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
+    ("capture/perf/deep.c", "if (!thread->hold.is_requested && !thread->account.cpu_ns)", "if (thread->hold.is_requested || !thread->account.cpu_ns)", "test_perf_deep"),
+    ("capture/ptrace/hold_threads.c", "\tif (on_cpu)\n\t\tthread->batch.n_held = 0;\n", "", "test_perf_deep"),
     # What is recorded and shown.
     ("export/pprof.c", "(int64_t)profile->duration_ns;", "(int64_t)profile->duration_ns / 1000;", "test_export"),
     ("export/collapsed.c", "return (unsigned char)c < ' '", "return (signed char)c < ' '", "test_export"),

@@ -93,6 +93,14 @@ static void batch(uint64_t ms)
 	sf_perf_deep_hold(&perf, now_ns);
 }
 
+/* The thread is caught, and does not stand yet. */
+static void note_requested(void)
+{
+	thread.use.is_some = true;
+	sf_perf_deep_want(&perf, &thread);
+	sf_perf_deep_catch(&perf, &thread, now_ns);
+}
+
 static void displace(void)
 {
 	if (sf_perf_deep_need(&perf, &thread))
@@ -136,6 +144,18 @@ static void a_running_thread_is_held(void **state)
 	displace();
 	assert_int_equal(n_holds, 1);
 	assert_int_equal(n_displaced, 0);
+}
+
+/* Whether the stack is deep where the thread will stand is not known yet: until then its time is kept back, and no other hold is requested. */
+static void a_hold_that_is_requested_may_find_no_deep_stack(void **state)
+{
+	(void)state;
+	proves_nothing = thread.hold.is_requested = true;
+	note_requested();
+	assert_int_equal(thread.batch.n_held, 1);
+	assert_int_equal(sf_perf_deep_need(&perf, &thread), 0);
+	thread.hold.is_requested = false;
+	assert_int_not_equal(sf_perf_deep_need(&perf, &thread), 0);
 }
 
 /* A hold would break off the system call. The thread is held later, also if it has no other sample until then. */
@@ -205,17 +225,20 @@ static void a_hold_beside_the_deep_part_gives_no_sample(void **state)
 	thread.batch.n_held = 1;
 	assert_int_equal(weigh_at(1000, &hold_ns), 0);
 	assert_int_equal(thread.account.cpu_ns, 7 * MS);
+	assert_int_equal(thread.batch.n_held, 1);
 	assert_int_equal(weigh_at(100000, &hold_ns), 7 * MS);
 	assert_int_equal(hold_ns, 40); /* of both */
+	assert_int_equal(thread.batch.n_held, 0);
 	thread.account.cpu_ns = 7 * MS;
+	thread.batch.n_held = 1;
 	atomic_store(&thread.needs.leads.at[0], 0x1000); /* it uses another stack, too: nobody knows where it stands */
 	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
 	atomic_store(&thread.needs.leads.at[0], 0);
+	thread.batch.n_held = 1;
 	thread.account.cpu_ns = 200 * MS; /* it was never found in the deep part for long */
 	assert_int_equal(weigh_at(1000, &hold_ns), 200 * MS);
 	assert_int_equal(hold_ns, 20);
-	thread.account.cpu_ns = 7 * MS;
-	thread.batch.n_held = 0;          /* as by an engine that samples by holds only */
+	thread.account.cpu_ns = 7 * MS;   /* and now none is due, as by an engine that samples by holds only */
 	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
 }
 
@@ -228,6 +251,7 @@ int main(void)
 		TEST(a_thread_that_is_not_displaced_is_held_late),
 		TEST(a_running_thread_is_held),
 		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
+		TEST(a_hold_that_is_requested_may_find_no_deep_stack),
 		TEST(a_sleeping_thread_is_not_held),
 		TEST(a_thread_that_sleeps_on_is_not_due),
 		TEST(a_hold_that_proves_nothing),

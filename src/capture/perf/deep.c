@@ -36,11 +36,14 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 	return sf_watch_look_to_hold(&perf->base.watch, thread, now_ns);
 }
 
-/* The hold has its time, or will have it when the thread stands. Where it had no evidence, the time waits for another one. */
+/*
+ * The hold has its time. Where it had no evidence, the time waits for another one; and where the thread is yet to stand, it
+ * waits until it is known whether its stack is deep there.
+ */
 static void note_hold(struct sf_perf *perf, struct sf_thread *thread)
 {
 	perf->n_samples++;
-	if (thread->hold.is_requested || !thread->account.cpu_ns)
+	if (!thread->hold.is_requested && !thread->account.cpu_ns)
 		thread->batch.n_held = 0;
 }
 

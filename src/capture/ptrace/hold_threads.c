@@ -58,6 +58,8 @@ static bool take_weight(const struct sf_capture *capture, struct sf_thread *thre
 	if (is_beside_deep(capture, thread, copy))
 		return false;
 	*ret = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
+	if (on_cpu)
+		thread->batch.n_held = 0;
 	return true;
 }
 
