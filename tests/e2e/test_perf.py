@@ -535,10 +535,11 @@ def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
 def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
     t = target("deep", 300, "spin", os.cpu_count())
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "1s", "-F", "20khz", "--clock", "cpu", "--max-cost", 1)
+    # The limit takes hold by what has been spent beyond it: the cheaper a walk is, the later.
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "3s", "-F", "20khz", "--clock", "cpu", "--max-cost", 1)
     assert done.status == 0, done
     used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
     seen, _, counted = recording.cpu()
     # So many are walked at most, whatever CPU time the target gets. Of one that gets less, all are, and there is nothing to tell.
-    assert (int(used[1]) / 100 if used else 1) * counted < 0.6 * os.cpu_count(), (counted, done)
+    assert (int(used[1]) / 100 if used else 1) * counted < 0.4 * 3 * os.cpu_count(), (counted, done)
     assert seen > 0.95 * counted, (seen, counted)
