@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The engines side by side, and `perf record -g`, on the same programs at 997 Hz, launched by each in turns: the comparison of docs/engines.md.
+"""The engines side by side, and `perf record -g`, on the same programs at 997 Hz, launched by each: the comparison of docs/engines.md.
 
 - busy_split, which of three functions has the time: stacks that were got, of those that were due; those that are whole; the largest error of the
   three shares in points, by the program's own count, with one standard deviation of a sample's chance.
-- in_work, a fixed amount of work, 64 frames deep: CPU time of the target over that without a profiler (by the signal engine the agent's threads
+- in_work, a fixed amount of work, 64 frames deep, in turns: CPU time of the target over that without a profiler (by the signal engine the agent's threads
   are in it), and the profiler's own, of the target's.
 - stalls, which reads the clock without a pause, 64 frames deep: the part of the time in which it stands, and the longest gap.
 - eintr_table, which makes 40 kinds of blocking calls after random times on the CPU: calls that failed with EINTR, or returned early.

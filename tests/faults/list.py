@@ -281,6 +281,8 @@ FAULTS = [
     ("capture/ptrace/hold_threads.c", "thread->batch.n_held && size", "size", "test_perf_deep"),
     ("capture/ptrace/hold_threads.c", " && !sf_displacement_is_overdue(thread, capture->period_ns)", "", "test_perf_deep"),
     ("capture/ptrace/thread.c", " ||\n	    atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))", ")", "test_perf_deep"),
+    ("capture/perf/deep.c", "if (!thread->hold.is_requested && !thread->account.cpu_ns)", "if (thread->hold.is_requested || !thread->account.cpu_ns)", "test_perf_deep"),
+    ("capture/ptrace/hold_threads.c", "\tif (on_cpu)\n\t\tthread->batch.n_held = 0;\n", "", "test_perf_deep"),
     ("capture/perf/batch_wait.c", "\tif (sf_perf_deep_need(perf, thread))\n", "\tif (!sf_perf_deep_need(perf, thread))\n", "test_perf_batch_wait"),
     ("capture/perf/kernel_time.c", "if (perf->base.n_requested || ", "if (", "test_perf_kernel_time"),
     ("capture/perf/kernel_time.c", "!perf->events.kernel && perf->may_hold", "perf->may_hold", "test_perf_kernel_time"),
@@ -411,8 +413,6 @@ FAULTS = [
     ("target/recorded_mappings.c", "if (process->map_is_recorded || (process->map && !process->map->n_regions))", "if (process->map_is_recorded)", "test_recorded_maps"),
     ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
     ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
-    ("capture/perf/deep.c", "if (!thread->hold.is_requested && !thread->account.cpu_ns)", "if (thread->hold.is_requested || !thread->account.cpu_ns)", "test_perf_deep"),
-    ("capture/ptrace/hold_threads.c", "\tif (on_cpu)\n\t\tthread->batch.n_held = 0;\n", "", "test_perf_deep"),
     # What is recorded and shown.
     ("export/pprof.c", "(int64_t)profile->duration_ns;", "(int64_t)profile->duration_ns / 1000;", "test_export"),
     ("export/collapsed.c", "return (unsigned char)c < ' '", "return (signed char)c < ' '", "test_export"),

@@ -11,8 +11,8 @@
 
 #include "apart.h"
 #include "form.h"
-#include "sanitizer.h"
 #include "frozen/output/outbox.h"
+#include "sanitizer.h"
 
 #define RING 4096
 #define HEADER sizeof(struct sf_record_header)

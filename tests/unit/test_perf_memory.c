@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "form.h"
-#include "sanitizer.h"
 #include "capture/perf/perf.h"
 #include "os/clock.h"
 #include "perf_rings.h"
+#include "sanitizer.h"
 
 #define COUNTS_MEMORY (!IS_ADDRESS_SANITIZER && !IS_THREAD_SANITIZER) /* their allocators are others */
 

@@ -53,8 +53,9 @@ static uint64_t filler_size(uint64_t ring_size, uint64_t head, uint64_t size)
 }
 
 /*
- * How much of the ring is in use. Between two steps of a writer others may write, and the reader may read beyond the head
- * that the writer has read. Then it is read anew. Larger than the ring: what the reader says cannot be.
+ * How many bytes of the ring are in use. After a writer has loaded the head, other writers may write, and the reader may
+ * read beyond that head. The tail is ahead of it then, and the head is loaded again. A result that is larger than the ring
+ * comes of a tail that cannot be: the reader's process can write anything there.
  */
 static uint64_t find_used(const struct sf_outbox_header *box, uint64_t *head_io)
 {
