@@ -148,7 +148,11 @@ def test_short_processes(stillframe, tmp_path):
     seen, lost, _ = recording.cpu()
     assert seen >= 0.85 * (seen + lost), (seen, lost)
     ends = dict(recording.rows("SELECT e.word, sum(s.cpu_ns) / 1e9 FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY 1"))
-    assert ends["root"] >= 0.9 * seen, (ends, seen)
+    # Where most that is not whole ends: the innermost named function.
+    cut = recording.rows("SELECT e.word, n.name, sum(s.cpu_ns) / 1e6 FROM samples s JOIN ends e ON e.id = s.\"end\" "
+                         "LEFT JOIN stack_frames f ON f.stack = s.stack AND f.depth = 0 LEFT JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 "
+                         "WHERE e.word <> 'root' GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 8")
+    assert ends["root"] >= 0.9 * seen, (ends, seen, cut, done.err)
     in_ls = recording.value("SELECT sum(cpu_ns) / 1e9 FROM samples WHERE stack IN "
                             "(SELECT stack FROM stack_frames JOIN frame_names USING (frame) WHERE module LIKE '%/ls')")
     assert in_ls > 0.35 * seen, (in_ls, seen, recording.total_shares())
@@ -541,5 +545,5 @@ def test_its_cost_has_a_limit(stillframe, target, tmp_path):
     used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
     seen, _, counted = recording.cpu()
     # So many are walked at most, whatever CPU time the target gets. Of one that gets less, all are, and there is nothing to tell.
-    assert (int(used[1]) / 100 if used else 1) * counted < 0.4 * 3 * os.cpu_count(), (counted, done)
+    assert (int(used[1]) / 100 if used else 1) * counted < 0.6 * 3 * os.cpu_count(), (counted, done)
     assert seen > 0.95 * counted, (seen, counted)
