@@ -25,12 +25,13 @@ ALL = SHORT + ["fills", "ciphers", "digests", "big-integers", "base64", "strings
 needs_agent = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 
 
-def busiest(pid):
-    """The thread of a process that has used most CPU time, of those that are called as Java's first thread is."""
-    def used(tid):
-        fields = open("/proc/%d/task/%s/stat" % (pid, tid)).read()
-        return int(fields.rsplit(")", 1)[1].split()[11]) if re.search(r"\((java|main)\)", fields) else -1
-    return max(os.listdir("/proc/%d/task" % pid), key=used)
+def javas_first(pid):
+    """The thread that runs Java's main(). `java` begins it before any other; the process's own thread only waits for it. Their CPU time
+    does not tell them apart at first: the process's own thread has loaded the JVM. (The kernel lists threads in the order in which they
+    began: next_tid() of fs/proc/base.c. Thread ids start again at the low ones.)"""
+    own, first, *_ = os.listdir("/proc/%d/task" % pid)
+    assert int(own) == pid
+    return int(first)
 
 
 def routines(jdk, *kinds):
@@ -41,7 +42,7 @@ def routines(jdk, *kinds):
 @pytest.mark.skipif(not os.path.exists(STEPPER), reason="step_routines is not built here")
 def test_every_instruction_of_a_routine_has_its_caller(target, jdk):
     t = target(routines(jdk, *(ALL if LONG else SHORT)))
-    done = hanging.run([STEPPER, t.pid, busiest(t.pid), 1000000 if LONG else 30000], seconds=500)
+    done = hanging.run([STEPPER, t.pid, javas_first(t.pid), 1000000 if LONG else 30000], seconds=500)
     told = done.stdout.splitlines()
     print("jdk%d: %s" % (jdk.version, told[-1]), file=sys.stderr)
     proved, guessed, wrong, missing = map(int, re.match(
@@ -78,7 +79,7 @@ def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk
     is held."""
     t = target(routines(jdk, "copies", "mathematics"))
     t.may_be_stopped = True
-    tid, amid, guessed = int(busiest(t.pid)), 0, []
+    tid, amid, guessed = javas_first(t.pid), 0, []
     for i in range(100 if LONG else 12):
         os.kill(t.pid, signal.SIGSTOP)
         until(lambda: all(status_of(t.pid, each)["State"].startswith("T") for each in tids_of(t.pid)), "all its threads stop")
