@@ -18,6 +18,7 @@
 #define SF_PERF_MAX_STACK 65528u /* bytes of a copy: the kernel takes less than 2^16, a multiple of 8 */
 
 #define SF_PERF_ALL_THREADS (-1) /* `tid` of an event that samples whatever runs on its CPU, but the idle task */
+#define SF_PERF_ALL_CPUS (-1)    /* `cpu` of a meter of a thread */
 
 enum sf_perf_kind {
 	SF_PERF_CLOCK,         /* a sample after each period of CPU time; and the records of processes, threads and mappings */
@@ -25,6 +26,7 @@ enum sf_perf_kind {
 	SF_PERF_WAKINGS,       /* the tracepoint `tracepoint`, without a stack: its own fields only */
 	SF_PERF_SIGNALS,       /* the tracepoint `tracepoint`, with registers and stack as they are in user mode */
 	SF_PERF_COUNTED,       /* a sample after each `each` of an event; and the records of a clock */
+	SF_PERF_METER,         /* only the count of such an event */
 };
 
 /* An event that samples a thread, and the threads that it starts later, while they are on `cpu`. */
@@ -35,7 +37,7 @@ struct sf_perf_event {
 	int      cpu;
 	uint64_t period_ns;    /* of a clock: CPU time between two samples */
 	uint32_t tracepoint;   /* its number (os/tracepoints.h) */
-	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
+	uint32_t type;         /* of SF_PERF_COUNTED and SF_PERF_METER: enum perf_type_id ... */
 	uint64_t config;       /* ... and which of these */
 	uint64_t each;
 	bool     on_exec;      /* it counts from the thread's next exec on, also if it is not enabled */

@@ -408,6 +408,7 @@ FAULTS = [
     ("capture/perf/counting.c", "counting->no_room < missing ? counting->no_room : missing", "counting->no_room", "test_perf_counting"),
     ("capture/perf/counting.c", "if (!sf_perf_send_event(perf, thread, record, &thread->batch.passed))\n\t\treturn;",
      "sf_perf_send_event(perf, thread, record, &thread->batch.passed);", "test_perf_counting"),
+    ("capture/perf/events.c", "\tdisable(&events->fds, n_old);\n\tevents->renewed_ns", "\tdisable(&events->fds, n_old);\n\tdisable(&events->meters, 1);\n\tevents->renewed_ns", "test_perf_events"),
     ("capture/perf/pace.c", "each = lower(pace, each, allowed);", "(void)lower(pace, each, allowed);", "test_perf_counting"),
     ("capture/choice/engines.c", "if (!has_event(engine, options->settings))", "if (!has_event(engine, options->settings) && options->all)", "test_engines"),
     ("target/recorded_mappings.c", "if (process->map_is_recorded || (process->map && !process->map->n_regions))", "if (process->map_is_recorded)", "test_recorded_maps"),

@@ -1,143 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens, enlarges and closes the perf events of a target, and the rings that they write into. */
+/* Opens the perf events of a target, replaces them and closes them. */
 #include "capture/perf/events.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "capture/perf/allowed.h"
-#include "frozen/memory/hash.h"
-#include "frozen/random.h"
 #include "os/clock.h"
 #include "os/process.h"
 
-#define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
-#define RING_MAX ((size_t)8 << 20)
-#define RING_COUNTED ((size_t)16 << 20) /* of events, which come in bursts */
-#define STACK_FIRST 8192u              /* bytes of the first copies, at least */
-#define STACK_FAST 4096u               /* ... of samples that come this often: 4 KiB more cost the target 0.6 us for each */
-#define FAST_NS 500000
-#define STACK_COUNTED 16384u
-#define STACK_SIGNALS 16384u
-#define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
-#define RING_WAKINGS ((size_t)4 << 20) /* of records of 88 bytes, of all threads of the machine */
-#define RING_SIGNALS ((size_t)4 << 20) /* 250 records: a program that throws exceptions for null pointers makes thousands in a second */
-#define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
-#define MAX_LISTINGS 100               /* of threads that start others without end */
-#define PERIOD_SPREAD 32               /* a CPU's period differs from the one that is set by so small a part at most, and by half of that at least */
-
-/* --- rings --- */
-
-static size_t first_ring_size(enum sf_perf_kind kind, size_t n_cpus)
-{
-	static const size_t sizes[] = { /* powers of two */
-		[SF_PERF_CLOCK] = RING_MAX, [SF_PERF_SWITCHES] = RING_MAX, [SF_PERF_WAKINGS] = RING_WAKINGS,
-		[SF_PERF_SIGNALS] = RING_SIGNALS, [SF_PERF_COUNTED] = RING_COUNTED,
-	};
-	size_t size = sizes[kind];
-
-	while (size > RING_MIN && size * n_cpus > RINGS_TOTAL)
-		size /= 2;
-	return size;
-}
-
-static void unmap_rings(struct sf_perf_events *events)
-{
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		sf_perf_unmap(events->rings[i].page, events->ring_size);
-		sf_perf_ring_deinit(&events->rings[i]);
-	}
-}
-
-/* *locked_ret: it failed since this user may not lock so much memory. */
-static bool map_rings(struct sf_perf_events *events, bool *locked_ret, struct sf_error *err)
-{
-	*locked_ret = false;
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		void *mapping = sf_perf_map(events->owners[i], events->ring_size);
-
-		if (!mapping) {
-			*locked_ret = true;
-			sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
-			return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
-		}
-		if (!sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size)) {
-			sf_perf_unmap(mapping, events->ring_size);
-			events->rings[i] = (struct sf_perf_ring){ 0 };
-			return sf_fail_memory(err);
-		}
-	}
-	return true;
-}
-
-/* All rings have one size: the largest that this user may lock for all of them. */
-static bool open_rings(struct sf_perf_events *events, struct sf_error *err)
-{
-	bool too_large;
-
-	events->ring_size = first_ring_size(events->kind, events->n_cpus);
-	while (!map_rings(events, &too_large, err)) {
-		unmap_rings(events);
-		if (!too_large || events->ring_size <= RING_MIN)
-			return false;
-		events->ring_size /= 2;
-	}
-	return true;
-}
-
-static uint32_t larger(uint32_t bytes)
-{
-	return bytes > SF_PERF_MAX_STACK / 2 ? SF_PERF_MAX_STACK : bytes * 2;
-}
-
-/* An event comes in bursts, of which a ring is to hold many. */
-static uint32_t first_stack(enum sf_perf_kind kind, size_t ring_size, uint64_t period_ns)
-{
-	const uint32_t most = kind == SF_PERF_COUNTED ? STACK_COUNTED : SF_PERF_MAX_STACK;
-	const uint64_t n_held = period_ns ? RING_HOLDS_NS / period_ns + 1 : 1;
-	uint32_t bytes = kind == SF_PERF_CLOCK && period_ns < FAST_NS ? STACK_FAST : STACK_FIRST;
-
-	while (bytes < most && larger(bytes) * n_held <= ring_size)
-		bytes = larger(bytes);
-	return bytes;
-}
-
-/* Every other CPU has a longer period, so that all together have the rate that is set. */
-static void draw_periods(struct sf_perf_events *events)
-{
-	const uint64_t half_ns = events->period_ns / PERIOD_SPREAD / 2;
-	uint64_t random = sf_hash(sf_now_ns(), 64) | 1;
-	bool longer = sf_random(&random) >> 63;
-
-	for (size_t i = 0; i < events->n_cpus; i++, longer = !longer) {
-		const uint64_t by_ns = half_ns + sf_random(&random) % (half_ns + 1);
-
-		events->periods_ns[i] = longer ? events->period_ns + by_ns : events->period_ns - by_ns;
-	}
-}
-
-bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
-{
-	events->period_ns = period_ns;
-	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
-	draw_periods(events);
-	if (!events->n_cpus)
-		return sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
-	for (size_t i = 0; i < events->n_cpus; i++)
-		events->owners[i] = -1;
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
-		if (events->owners[i] < 0)
-			return sf_perf_fail_open(0, events->cpus[i], errno, err);
-	}
-	if (!open_rings(events, err))
-		return false;
-	if (events->kind == SF_PERF_SIGNALS)
-		events->stack_bytes = STACK_SIGNALS;
-	else if (events->kind != SF_PERF_WAKINGS)
-		events->stack_bytes = first_stack(events->kind, events->ring_size, period_ns);
-	return true;
-}
+#define MAX_LISTINGS 100 /* of threads that start others without end */
 
 static void close_fds(int *fds, size_t n)
 {
@@ -148,50 +20,73 @@ static void close_fds(int *fds, size_t n)
 void sf_perf_events_close(struct sf_perf_events *events)
 {
 	close_fds(events->fds.items, events->fds.n);
+	close_fds(events->meters.items, events->meters.n);
 	sf_vec_deinit(&events->fds);
-	unmap_rings(events);
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		if (events->owners[i] >= 0)
-			close(events->owners[i]);
-	}
-	events->n_cpus = 0;
+	sf_vec_deinit(&events->meters);
+	sf_perf_events_close_rings(events);
 }
 
-/* --- the events of threads --- */
-
-static int open_event(const struct sf_perf_events *events, int32_t tid, size_t cpu)
+static struct sf_perf_event event_of(const struct sf_perf_events *events, int32_t tid, int cpu)
 {
-	const struct sf_perf_event event = {
-		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->periods_ns[cpu],
+	return (struct sf_perf_event){
+		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = cpu,
 		.stack_bytes = events->stack_bytes, .user_chain = events->user_chain, .children = events->children, .kernel = events->kernel,
 		.type = events->type, .config = events->config, .each = events->each, .on_exec = events->on_exec && !events->waits,
 	};
-	const bool counts = events->enabled && !event.on_exec && !events->waits;
-	const int fd = sf_perf_open_event(&event);
+}
 
-	if (fd < 0 || ((!events->filter || sf_perf_set_filter(fd, events->filter)) && sf_perf_redirect(fd, events->owners[cpu]) &&
+static int open_event(const struct sf_perf_events *events, int32_t tid, size_t i)
+{
+	struct sf_perf_event event = event_of(events, tid, events->cpus[i]);
+	const bool counts = events->enabled && !event.on_exec && !events->waits;
+	int fd;
+
+	event.period_ns = events->periods_ns[i];
+	fd = sf_perf_open_event(&event);
+	if (fd < 0 || ((!events->filter || sf_perf_set_filter(fd, events->filter)) && sf_perf_redirect(fd, events->owners[i]) &&
 		       (!counts || sf_perf_enable(fd))))
 		return fd;
 	close(fd);
 	return -1;
 }
 
-/* False: refused; a thread that has ended is none. Of all threads, too: SF_PERF_ALL_THREADS. */
-static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_error *err)
+static int open_meter(const struct sf_perf_events *events, int32_t tid, size_t i)
 {
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		const int fd = open_event(events, tid, i);
+	struct sf_perf_event event = event_of(events, tid, events->all ? events->cpus[i] : SF_PERF_ALL_CPUS);
+	const int fd = sf_perf_open_event((event.kind = SF_PERF_METER, &event));
+
+	if (fd >= 0 && events->enabled && !event.on_exec)
+		sf_perf_enable(fd);
+	return fd;
+}
+
+typedef int open_fn(const struct sf_perf_events *events, int32_t tid, size_t i);
+
+/* Appends the `n` events of a thread to `fds`. False: refused; a thread that has ended is none. */
+static bool open_all(const struct sf_perf_events *events, int32_t tid, open_fn *open_one, size_t n, struct sf_perf_fds *fds, struct sf_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const int fd = open_one(events, tid, i);
 
 		if (fd < 0 && errno == ESRCH)
 			return true;
 		if (fd < 0)
 			return sf_perf_fail_open(tid, events->cpus[i], errno, err);
-		if (!sf_vec_push(&events->fds, fd)) {
+		if (!sf_vec_push(fds, fd)) {
 			close(fd);
 			return sf_fail_memory(err);
 		}
 	}
 	return true;
+}
+
+/* Of all threads, too: SF_PERF_ALL_THREADS. Those that wait to take the place of others have meters already. */
+static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_error *err)
+{
+	const bool is_metered = events->kind == SF_PERF_COUNTED && !events->waits;
+
+	return (!is_metered || open_all(events, tid, open_meter, events->all ? events->n_cpus : 1, &events->meters, err)) &&
+	       open_all(events, tid, open_event, events->n_cpus, &events->fds, err);
 }
 
 static bool contains(const struct sf_ids *ids, int32_t id)
@@ -247,67 +142,49 @@ bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, s
 	return true;
 }
 
+static void enable(const struct sf_perf_fds *fds, size_t first)
+{
+	for (size_t i = first; i < fds->n; i++)
+		sf_perf_enable(fds->items[i]);
+}
+
+static void disable(const struct sf_perf_fds *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sf_perf_disable(fds->items[i]);
+}
+
+/* The meters count whatever there is a sample of. */
 void sf_perf_events_enable(struct sf_perf_events *events)
 {
 	events->enabled = true;
-	for (size_t i = 0; i < events->fds.n; i++)
-		sf_perf_enable(events->fds.items[i]);
+	enable(&events->meters, 0);
+	enable(&events->fds, 0);
 }
 
 void sf_perf_events_disable(struct sf_perf_events *events)
 {
 	events->enabled = false;
-	for (size_t i = 0; i < events->fds.n; i++)
-		sf_perf_disable(events->fds.items[i]);
-}
-
-uint64_t sf_perf_events_begin(struct sf_perf_events *events)
-{
-	uint64_t n_bytes = 0;
-
-	for (size_t i = 0; i < events->n_cpus; i++)
-		n_bytes += sf_perf_ring_begin(&events->rings[i]);
-	return n_bytes;
-}
-
-bool sf_perf_events_are_half_full(const struct sf_perf_events *events)
-{
-	for (size_t i = 0; i < events->n_cpus; i++) {
-		if (sf_perf_ring_is_half_full(&events->rings[i]))
-			return true;
-	}
-	return false;
-}
-
-void sf_perf_events_end(struct sf_perf_events *events)
-{
-	for (size_t i = 0; i < events->n_cpus; i++)
-		sf_perf_ring_end(&events->rings[i]);
-}
-
-static uint64_t sum_counts(const int *fds, size_t n)
-{
-	uint64_t sum = 0, count;
-
-	for (size_t i = 0; i < n; i++)
-		sum += sf_perf_count(fds[i], &count) ? count : 0;
-	return sum;
+	disable(&events->fds, events->fds.n);
+	disable(&events->meters, events->meters.n);
 }
 
 uint64_t sf_perf_events_counted(const struct sf_perf_events *events)
 {
-	return events->counted + sum_counts(events->fds.items, events->fds.n);
+	uint64_t sum = 0, count;
+
+	for (size_t i = 0; i < events->meters.n; i++)
+		sum += sf_perf_count(events->meters.items[i], &count) ? count : 0;
+	return sum;
 }
 
-/* No event is counted twice: the new ones count when the old ones no longer do. */
+/* No event is in two samples: the new ones begin when the old ones have ended. */
 static void hand_over(struct sf_perf_events *events, size_t n_old)
 {
-	for (size_t i = 0; i < n_old; i++)
-		sf_perf_disable(events->fds.items[i]);
+	disable(&events->fds, n_old);
 	events->renewed_ns = sf_now_ns();
-	for (size_t i = n_old; events->enabled && i < events->fds.n; i++)
-		sf_perf_enable(events->fds.items[i]);
-	events->counted += sum_counts(events->fds.items, n_old);
+	if (events->enabled)
+		enable(&events->fds, n_old);
 }
 
 /* The events behind the first `n_old` take the place of those; not `fine`: they are closed. */
@@ -352,12 +229,6 @@ bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const
 	}
 	events->each_before = before;
 	return true;
-}
-
-void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes)
-{
-	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
-		events->stack_bytes = larger(events->stack_bytes);
 }
 
 bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)

@@ -32,6 +32,11 @@ static inline bool sf_perf_stack_is_longest(uint32_t bytes)
 	return bytes > SF_PERF_MAX_STACK / 4 * 3;
 }
 
+struct sf_perf_fds { /* an SF_VEC */
+	int   *items;
+	size_t n, capacity;
+};
+
 struct sf_perf_events {
 	enum sf_perf_kind kind;
 	uint64_t period_ns;    /* of a clock, on average; 0: none */
@@ -42,7 +47,6 @@ struct sf_perf_events {
 	uint64_t each;         /* so many of it for a sample */
 	uint64_t renewed_ns;   /* when the events that are open now took the place of others; 0: they are the first. Before: */
 	uint64_t each_before;
-	uint64_t counted;      /* by events that are closed */
 	bool     on_exec;      /* they count from the exec of their thread on */
 	bool     waits;        /* events that are opened now count only when they take the place of others */
 	bool     all;          /* one event for each CPU samples whatever runs there, in place of one for each thread and CPU */
@@ -56,12 +60,15 @@ struct sf_perf_events {
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
 	struct sf_perf_ring rings[SF_PERF_MAX_CPUS];
 	size_t   n_cpus, ring_size;
-	SF_VEC(int) fds;                    /* of the threads' events */
+	struct sf_perf_fds fds;             /* of the threads' events */
+	struct sf_perf_fds meters;          /* of SF_PERF_COUNTED: they count the event, and none takes their place */
 };
 
 /* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);
+/* A part of it. */
+void sf_perf_events_close_rings(struct sf_perf_events *events);
 
 /*
  * Opens the events of all threads of these processes, until no new thread appears; or, with `all`, those of the CPUs.
@@ -90,12 +97,12 @@ bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const 
 bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
 /*
- * Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some
- * microseconds, are not counted.
+ * Of SF_PERF_COUNTED: so many of the event for a sample from now on. What there is of it while the new events take the place of the old
+ * ones is counted, and in no sample.
  */
 bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const int32_t *pids, size_t n, struct sf_error *err);
 
-/* How many there were of the event, of all that is or was open. */
+/* Of SF_PERF_COUNTED: how many there were of the event while they were enabled. */
 uint64_t sf_perf_events_counted(const struct sf_perf_events *events);
 
 /* From now on one event for each CPU samples whatever runs there. False: it is as it was. */

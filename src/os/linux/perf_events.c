@@ -33,16 +33,16 @@ static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu, unsign
 	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
 }
 
-/*
- * inherit_stat: the kernel writes the count of an inherited event when its thread ends (PERF_RECORD_READ). That is the whole
- * CPU time of a thread that came and went.
- */
 /* Records by which the samples are understood: what processes map and run, and when they begin and end. */
 static void add_records(struct perf_event_attr *attr)
 {
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
 }
 
+/*
+ * inherit_stat: the kernel writes the count of an inherited event when its thread ends (PERF_RECORD_READ). That is the whole
+ * CPU time of a thread that came and went.
+ */
 static void set_clock(const struct sf_perf_event *event, bool of_cpu, struct perf_event_attr *attr)
 {
 	attr->config = of_cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
@@ -52,13 +52,24 @@ static void set_clock(const struct sf_perf_event *event, bool of_cpu, struct per
 	add_records(attr);
 }
 
-static void set_counted(const struct sf_perf_event *event, struct perf_event_attr *attr)
+static void set_named(const struct sf_perf_event *event, struct perf_event_attr *attr)
 {
 	attr->type = event->type;
 	attr->config = event->config;
-	attr->sample_period = event->each;
 	attr->enable_on_exec = event->on_exec;
+}
+
+static void set_counted(const struct sf_perf_event *event, struct perf_event_attr *attr)
+{
+	set_named(event, attr);
+	attr->sample_period = event->each;
 	add_records(attr);
+}
+
+static void set_meter(const struct sf_perf_event *event, struct perf_event_attr *attr)
+{
+	set_named(event, attr);
+	attr->sample_type = attr->sample_regs_user = attr->sample_stack_user = 0;
 }
 
 /*
@@ -116,6 +127,8 @@ int sf_perf_open_event(const struct sf_perf_event *event)
 		set_switches(&attr);
 	else if (event->kind == SF_PERF_COUNTED)
 		set_counted(event, &attr);
+	else if (event->kind == SF_PERF_METER)
+		set_meter(event, &attr);
 	else if (event->kind == SF_PERF_SIGNALS)
 		set_signals(event, &attr);
 	else
