@@ -114,26 +114,6 @@ static bool may_open(const struct sf_image_files *files, struct sf_image *image)
 	return files->n_open < most;
 }
 
-void sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
-{
-	int error;
-
-	if (!may_open(files, image))
-		return;
-	image->fd = mapping->path[0] == '/' ? sf_process_open_mapping(pid, mapping) : -1;
-	error = errno;
-	if (image->fd < 0) {
-		image->fd = open_from_memory(files, pid, mapping);
-		image->from_memory = true;
-		if (mapping->path[0] == '/')
-			note_memory(image, error);
-	}
-	if (image->fd < 0)
-		return;
-	files->n_open++;
-	sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
-}
-
 bool sf_image_seen_as(const struct sf_image_seen *seen, const uint8_t *build_id, size_t size)
 {
 	return seen->build_id_size == size && memcmp(seen->build_id, build_id, size) == 0;
@@ -172,6 +152,62 @@ static int open_seen(int32_t pid, const char *path, const struct sf_image_seen *
 	return fd;
 }
 
+static void copy_memory(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping, int error)
+{
+	image->fd = open_from_memory(files, pid, mapping);
+	image->from_memory = true;
+	if (mapping->path[0] == '/')
+		note_memory(image, error);
+}
+
+static void note_missing(struct sf_image *image)
+{
+	snprintf(image->note, sizeof(image->note), "the file that was mapped cannot be found any more");
+}
+
+/* Instead of the file of a process that has ended, what is at its path for us, if it is the same. */
+static void open_after_end(struct sf_image *image, const struct sf_mapping *mapping)
+{
+	const struct sf_image_seen seen = { .inode = mapping->inode, .device = mapping->device };
+
+	if (image->fd >= 0)
+		close(image->fd); /* the part of its memory that was copied before its end */
+	image->from_memory = false;
+	image->note[0] = 0;
+	image->fd = open_seen(0, mapping->path, &seen);
+	if (image->fd < 0)
+		note_missing(image);
+}
+
+/* False: the process has ended, and the file is not found without it. */
+static bool open_file(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
+{
+	const struct sf_image_files before = *files;
+
+	image->fd = mapping->path[0] == '/' ? sf_process_open_mapping(pid, mapping) : -1;
+	if (image->fd >= 0)
+		return true;
+	copy_memory(files, image, pid, mapping, errno);
+	if (!sf_process_is_over(pid))
+		return true;
+	*files = before;
+	open_after_end(image, mapping);
+	return image->fd >= 0;
+}
+
+bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
+{
+	if (!may_open(files, image))
+		return true;
+	if (!open_file(files, image, pid, mapping))
+		return false;
+	if (image->fd >= 0) {
+		files->n_open++;
+		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
+	}
+	return true;
+}
+
 void sf_image_files_open_seen(struct sf_image_files *files, struct sf_image *image, int32_t pid,
 			      const struct sf_image_seen *seen)
 {
@@ -186,6 +222,5 @@ void sf_image_files_open_seen(struct sf_image_files *files, struct sf_image *ima
 		image->fd = open_seen(0, image->path, seen);
 	files->n_open += image->fd >= 0;
 	if (image->fd < 0)
-		snprintf(image->note, sizeof(image->note),
-			 "the file that was mapped cannot be found any more");
+		note_missing(image);
 }

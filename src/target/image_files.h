@@ -20,9 +20,10 @@ struct sf_image_files {
 
 /*
  * Opens the file behind a mapping of this process for an image without one, and reads its build id. The caller closes
- * image->fd.
+ * image->fd. False: the process has ended since its mappings were listed, and the file is not found without it; for
+ * another process that maps it, it may be.
  */
-void sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping);
+bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping);
 
 /* A file by the record of a mapping: from an agent inside a process, or from a stream that was written earlier. */
 struct sf_image_seen {

@@ -53,13 +53,18 @@ struct sf_images *sf_images_create(const struct sf_image_loader *loader)
 	return images;
 }
 
-static void destroy_image(struct sf_images *images, struct sf_image *image)
+static void free_image(struct sf_image *image)
 {
-	images->loader.unload(image);
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->path);
 	free(image);
+}
+
+static void destroy_image(struct sf_images *images, struct sf_image *image)
+{
+	images->loader.unload(image);
+	free_image(image);
 }
 
 void sf_images_destroy(struct sf_images *images)
@@ -79,15 +84,13 @@ void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop)
 	images->work.stop = stop;
 }
 
-/* A new image that has no file yet. */
-static struct sf_image *make_image(struct sf_images *images, uint32_t number,
-				   const struct sf_mapping *mapping)
+/* A new image that has no file and no number yet. */
+static struct sf_image *make_image(struct sf_images *images, const struct sf_mapping *mapping)
 {
 	struct sf_image *image = calloc(1, sizeof(*image));
 
 	if (!image)
 		return NULL;
-	image->number = number;
 	image->work = &images->work;
 	image->fd = -1;
 	image->path = strdup(mapping->path);
@@ -95,12 +98,23 @@ static struct sf_image *make_image(struct sf_images *images, uint32_t number,
 	image->inode = mapping->inode;
 	image->device = mapping->device;
 	image->is_perf_map = sf_is_perf_map_path(mapping->path);
-	if (!image->path || !sf_vec_push(&images->all, image)) {
-		free(image->path);
-		free(image);
-		return NULL;
+	if (image->path)
+		return image;
+	free(image);
+	return NULL;
+}
+
+/* By a key that is new. The set owns the image from now on; or it is freed, and NULL returned: no memory. */
+static struct sf_image *add_image(struct sf_images *images, struct sf_image *image, const char *key, size_t size)
+{
+	if (sf_vec_reserve(&images->all, 1))
+		image->number = sf_intern_add(images->keys, key, size, NULL);
+	if (image->number) {
+		images->all.items[images->all.n++] = image;
+		return image;
 	}
-	return image;
+	free_image(image);
+	return NULL;
 }
 
 static size_t make_key(char ret[MAX_KEY], const struct sf_mapping *mapping)
@@ -111,28 +125,33 @@ static size_t make_key(char ret[MAX_KEY], const struct sf_mapping *mapping)
 	return length < MAX_KEY ? (size_t)length : MAX_KEY - 1;
 }
 
-/* The image of this key's number; NULL: there is none yet. */
-static struct sf_image *known_image(const struct sf_images *images, uint32_t number)
+static struct sf_image *find_image(const struct sf_images *images, const char *key, size_t size)
 {
-	return number && number <= images->all.n ? images->all.items[number - 1] : NULL;
+	const uint32_t number = sf_intern_find(images->keys, key, size);
+
+	return number ? images->all.items[number - 1] : NULL;
 }
 
-struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
-				const struct sf_mapping *mapping)
+/*
+ * The plain key with the build id behind it: where a file was rebuilt in its place there are two images. Without a build id, too, it
+ * differs from the plain key.
+ */
+static size_t add_build_id(char key[MAX_KEY], size_t size, const uint8_t *build_id, size_t build_id_size)
 {
-	char key[MAX_KEY];
-	uint32_t number = sf_intern_add(images->keys, key, make_key(key, mapping), NULL);
-	struct sf_image *image = known_image(images, number);
-
-	if (image || !number)
-		return image;
-	image = make_image(images, number, mapping);
-	if (image)
-		sf_image_files_open(&images->files, image, pid, mapping);
-	return image;
+	if (size > MAX_KEY - 1 - SF_ELF_MAX_BUILD_ID)
+		size = MAX_KEY - 1 - SF_ELF_MAX_BUILD_ID;
+	key[size++] = 0; /* no path has one */
+	if (build_id_size)
+		memcpy(key + size, build_id, build_id_size);
+	return size + build_id_size;
 }
 
-/* --- images that were seen elsewhere --- */
+/* --- the vDSO --- */
+
+static bool is_vdso(const char *path)
+{
+	return strcmp(path, "[vdso]") == 0;
+}
 
 struct vdso_search {
 	struct sf_images *images;
@@ -143,7 +162,7 @@ static bool find_vdso(const struct sf_mapping *mapping, void *arg)
 {
 	struct vdso_search *search = arg;
 
-	if (strcmp(mapping->path, "[vdso]") != 0)
+	if (!is_vdso(mapping->path))
 		return true;
 	search->found = sf_images_find(search->images, getpid(), mapping);
 	return false;
@@ -158,41 +177,65 @@ static struct sf_image *own_vdso(struct sf_images *images)
 	return search.found;
 }
 
-/*
- * The plain key with the build id behind it: where a file was rebuilt in its place there are two
- * images.
- */
-static size_t add_build_id(char key[MAX_KEY], size_t size, const struct sf_image_seen *seen)
+/* --- images of processes --- */
+
+/* Its process has ended. A later one that maps the file may show it: the plain key is left for that. */
+static struct sf_image *add_missing(struct sf_images *images, struct sf_image *image, char key[MAX_KEY], size_t size)
 {
-	if (size > MAX_KEY - 1 - SF_ELF_MAX_BUILD_ID)
-		size = MAX_KEY - 1 - SF_ELF_MAX_BUILD_ID;
-	key[size++] = 0; /* no path has one */
-	if (seen->build_id_size)
-		memcpy(key + size, seen->build_id, seen->build_id_size);
-	return size + seen->build_id_size;
+	struct sf_image *known = is_vdso(image->path) ? own_vdso(images) : NULL;
+
+	size = add_build_id(key, size, NULL, 0);
+	if (!known)
+		known = find_image(images, key, size);
+	if (!known)
+		return add_image(images, image, key, size);
+	free_image(image);
+	return known;
 }
+
+struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
+				const struct sf_mapping *mapping)
+{
+	char key[MAX_KEY];
+	const size_t size = make_key(key, mapping);
+	struct sf_image *image = find_image(images, key, size);
+
+	if (image)
+		return image;
+	image = make_image(images, mapping);
+	if (!image)
+		return NULL;
+	if (!sf_image_files_open(&images->files, image, pid, mapping))
+		return add_missing(images, image, key, size);
+	return add_image(images, image, key, size);
+}
+
+/* --- images that were seen elsewhere --- */
 
 static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 				 const struct sf_mapping *mapping, const struct sf_image_seen *seen)
 {
 	char key[MAX_KEY];
-	size_t size = make_key(key, mapping);
-	bool vdso = strcmp(mapping->path, "[vdso]") == 0;
-	struct sf_image *image = vdso ? own_vdso(images) : known_image(images, sf_intern_find(images->keys, key, size));
-	uint32_t number;
+	const size_t size = make_key(key, mapping);
+	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size), *known, *image;
+	size_t full_size;
 
-	if (image && (!seen->build_id_size || sf_image_seen_as(seen, image->build_id, image->build_id_size)))
-		return image;
-	if (image)
-		size = add_build_id(key, size, seen);
-	number = sf_intern_add(images->keys, key, size, NULL);
-	image = known_image(images, number);
-	if (image || !number)
-		return image;
-	image = make_image(images, number, mapping);
-	if (image)
-		sf_image_files_open_seen(&images->files, image, pid, seen);
-	return image;
+	if (same_place && (!seen->build_id_size || sf_image_seen_as(seen, same_place->build_id, same_place->build_id_size)))
+		return same_place;
+	full_size = add_build_id(key, size, seen->build_id, seen->build_id_size);
+	known = find_image(images, key, full_size);
+	if (known && (known->fd >= 0 || same_place || !pid))
+		return known;
+	image = make_image(images, mapping);
+	if (!image)
+		return NULL;
+	sf_image_files_open_seen(&images->files, image, pid, seen);
+	if (image->fd >= 0 && !same_place)
+		return add_image(images, image, key, size);
+	if (!known)
+		return add_image(images, image, key, full_size);
+	free_image(image);
+	return known;
 }
 
 struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,

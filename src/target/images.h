@@ -37,7 +37,7 @@ void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop);
 /*
  * The image behind a mapping of this process, opened (not yet loaded) if it is new; NULL when
  * memory ran out. An image whose file cannot be opened is still an image: fd is -1 and note says
- * why.
+ * why. If that is since the process has ended, the file has another image once a process shows it.
  */
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping);

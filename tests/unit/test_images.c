@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The images of processes that end while their mappings are gone through: their files are found without them, or left to the next
+ * process that maps them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "target/images.h"
+
+#define NOWHERE "/nowhere/program" /* where we have no file */
+
+static struct sf_images *images;
+static pid_t ended;
+static char program[512];
+
+static void load_nothing(struct sf_image *image)
+{
+	(void)image;
+}
+
+static int set_up(void **state)
+{
+	static const struct sf_image_loader none = { .load = load_nothing, .unload = load_nothing };
+	const ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	(void)state;
+	ended = fork();
+	if (ended == 0)
+		_exit(0);
+	images = sf_images_create(&none);
+	return n > 0 && waitpid(ended, NULL, 0) == ended && images ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_images_destroy(images);
+	return 0;
+}
+
+static bool take_code(const struct sf_mapping *mapping, void *arg)
+{
+	struct sf_mapping *ret = arg;
+	const char *path = ret->path;
+
+	if (!mapping->executable || strcmp(mapping->path, path) != 0)
+		return true;
+	*ret = *mapping;
+	ret->path = path;
+	return false;
+}
+
+/* Our own code of this path. */
+static struct sf_mapping own_mapping(const char *path)
+{
+	struct sf_mapping mapping = { .path = path };
+
+	assert_false(sf_process_maps(getpid(), take_code, &mapping, NULL));
+	return mapping;
+}
+
+static void a_file_is_found_at_its_path(void **state)
+{
+	const struct sf_mapping mapping = own_mapping(program);
+	const struct sf_image *image = sf_images_find(images, ended, &mapping);
+
+	(void)state;
+	assert_true(image->fd >= 0 && !image->from_memory && image->build_id_size);
+	assert_string_equal(image->note, "");
+	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), image);
+}
+
+static void another_file_at_its_path_is_not_taken(void **state)
+{
+	struct sf_mapping mapping = own_mapping(program);
+
+	(void)state;
+	mapping.inode++;
+	assert_int_equal(sf_images_find(images, ended, &mapping)->fd, -1);
+}
+
+static void its_vdso_is_ours(void **state)
+{
+	const struct sf_mapping mapping = own_mapping("[vdso]");
+	const struct sf_image *image = sf_images_find(images, ended, &mapping);
+	uint64_t address;
+
+	(void)state;
+	assert_true(sf_image_address(image, 0, &address)); /* it is no empty file */
+	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), image);
+}
+
+/* As in a container, whose files are at no path of ours. */
+static void a_later_process_shows_the_file(void **state)
+{
+	struct sf_mapping mapping = own_mapping(program);
+	const struct sf_image_seen seen = { .path = NOWHERE, .inode = mapping.inode, .device = mapping.device };
+	const struct sf_image *missing;
+
+	(void)state;
+	mapping.path = NOWHERE;
+	missing = sf_images_find(images, ended, &mapping);
+	assert_int_equal(missing->fd, -1);
+	assert_string_equal(missing->path, NOWHERE);
+	assert_string_not_equal(missing->note, "");
+	assert_ptr_equal(sf_images_add(images, 0, &seen), missing);
+	assert_ptr_equal(sf_images_find(images, ended, &mapping), missing);
+	assert_true(sf_images_find(images, getpid(), &mapping)->fd >= 0);
+	assert_true(sf_images_find(images, ended, &mapping)->fd >= 0);
+	assert_true(sf_images_add(images, 0, &seen)->fd >= 0);
+	assert_int_equal(sf_images_count(images), 2);
+}
+
+/* More of them than there may be copies of memory: none is made of a process that has ended. */
+static void they_take_no_room_from_copies_of_memory(void **state)
+{
+	struct sf_mapping mapping = own_mapping(program);
+	const struct sf_mapping vdso = own_mapping("[vdso]");
+
+	(void)state;
+	mapping.path = NOWHERE;
+	for (int i = 0; i < 100; i++) {
+		mapping.inode++;
+		assert_int_equal(sf_images_find(images, ended, &mapping)->fd, -1);
+	}
+	assert_true(sf_images_find(images, getpid(), &vdso)->fd >= 0);
+}
+
+/* A child whose root is this folder. It ends when *go_ret is closed. */
+static pid_t start_in(const char *root, int *go_ret)
+{
+	int go[2], ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_true(pipe(go) == 0 && pipe(ready) == 0);
+	pid = fork();
+	if (pid == 0) {
+		close(go[1]);
+		if (chroot(root) == 0 && write(ready[1], &byte, 1) == 1)
+			_exit(read(go[0], &byte, 1) != 0);
+		_exit(1);
+	}
+	close(go[0]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	*go_ret = go[1];
+	return pid;
+}
+
+/* A record of the kernel names the file first, and then the agent of a process that has it. */
+static void a_file_that_was_recorded_is_looked_for_again(void **state)
+{
+	char root[] = "/tmp/stillframe-test-XXXXXX", path[64];
+	struct sf_image_seen seen = { .path = "/only-there" };
+	struct stat status;
+	FILE *file;
+	pid_t child;
+	int go;
+
+	(void)state;
+	if (geteuid() != 0) /* chroot */
+		skip();
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof(path), "%s%s", root, seen.path);
+	file = fopen(path, "w");
+	assert_true(file && fstat(fileno(file), &status) == 0 && fclose(file) == 0);
+	seen.inode = status.st_ino;
+	seen.device = status.st_dev;
+	child = start_in(root, &go);
+	assert_int_equal(sf_images_add(images, 0, &seen)->fd, -1);
+	assert_true(sf_images_add(images, child, &seen)->fd >= 0);
+	assert_true(sf_images_add(images, 0, &seen)->fd >= 0);
+	assert_int_equal(sf_images_count(images), 2);
+	close(go);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_true(unlink(path) == 0 && rmdir(root) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_file_is_found_at_its_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_file_at_its_path_is_not_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(its_vdso_is_ours, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_later_process_shows_the_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(they_take_no_room_from_copies_of_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
