@@ -238,6 +238,43 @@ static bool collect_recorded(struct sf_process *process, struct collecting *coll
 	return true;
 }
 
+/* Whether the list has code there. It is in the order of addresses. */
+static bool is_listed(const struct collecting *collecting, size_t n, const struct sf_mapping *mapping)
+{
+	size_t first = 0;
+
+	for (size_t behind = n; first < behind;) {
+		const size_t middle = first + (behind - first) / 2;
+
+		if (collecting->regions.items[middle].end <= mapping->start)
+			first = middle + 1;
+		else
+			behind = middle;
+	}
+	return first < n && collecting->regions.items[first].start < mapping->end;
+}
+
+/*
+ * Files that were mapped by a record, and are no longer in the list: samples of before are in them. There is a record of whatever
+ * takes their place.
+ */
+static void add_gone(const struct sf_process *process, struct collecting *collecting)
+{
+	const size_t n = collecting->regions.n;
+
+	collecting->recorded = true;
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		struct sf_mapping mapping = process->recorded.items[i].mapping;
+
+		mapping.path = process->recorded.items[i].path;
+		if (mapping.path[0] == '/' && !is_listed(collecting, n, &mapping) && !collect(&mapping, collecting))
+			break;
+	}
+	collecting->recorded = false;
+	if (collecting->regions.n > n)
+		qsort(collecting->regions.items, collecting->regions.n, sizeof(*collecting->regions.items), by_region);
+}
+
 /*
  * Whether the map that was read is of a program which the process has executed since. The engine has a record of that,
  * too; the stacks that come before it are of the program whose mappings were recorded.
@@ -294,6 +331,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	/* The list of a process that has ended, and that its parent has not waited for, is empty: what was known stays. */
 	if (!read || !collecting.regions.n || is_of_next_program(process, &collecting))
 		read = collect_recorded(process, &collecting) || (read && !process->map);
+	else
+		add_gone(process, &collecting);
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);

@@ -56,8 +56,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 /*
  * Adds code that the process has mapped, by the record of an engine. The next refresh uses it if the process has ended,
  * or has executed another program, before its memory map was read. A map that was read from the system stays: a
- * runtime's code is in it, too. Mappings that the new one overlaps are dropped. Beyond a bound nothing is kept. False:
- * no memory.
+ * runtime's code is in it, too. A file whose place is free in that is added: it was there until a moment ago. Mappings
+ * that the new one overlaps are dropped. Beyond a bound nothing is kept. False: no memory.
  */
 bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping);
 

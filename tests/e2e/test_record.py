@@ -419,10 +419,9 @@ def test_musl(stillframe, target, tmp_path):
     pytest.param("cfa_in_rax", [], marks=pytest.mark.skipif(os.uname().machine != "x86_64", reason="in x86-64's assembly"))])
 def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arguments):
     """Some 1 % of cpp_throw's are not: libgcc puts the registers of where it goes on to where its own frame has saved its caller's (gcc:
-    libgcc/unwind-dw2.c, uw_install_context_1). plt_lazy maps its library for 0.1 ms at a time: 0.5 % of the samples on
-    average are in it while the list of mappings that was read lacks it."""
+    libgcc/unwind-dw2.c, uw_install_context_1)."""
     t = target(name, *[path_of("plugin.so") if word == "PLUGIN" else word for word in arguments])
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1500ms" if name in ("cpp_throw", "plt_lazy") else "500ms", "-F", "999")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1500ms" if name in ("cpp_throw", "altstack_signal") else "500ms", "-F", "999")
     assert done.status == 0, done
     # Samples, not their ticks: where it waits for a CPU, one place stands for many.
     ends = [word for word, in recording.rows("SELECT e.word FROM samples s JOIN ends e ON e.id = s.\"end\" ORDER BY s.time_ns")]

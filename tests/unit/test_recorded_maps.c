@@ -194,6 +194,34 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	sf_process_deinit(&own);
 }
 
+/* A library that was mapped for a moment is not in the list that is read later. The samples in it are. */
+static void test_a_file_that_is_no_longer_mapped(void **state)
+{
+	struct sf_process own;
+	uint64_t first, last_end;
+	size_t n;
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	n = own.map->n_regions;
+	first = own.map->regions[0].start;
+	last_end = own.map->regions[n - 1].end;
+	add_code(&own, 0x1000, 0x2000, "[anon]");
+	add_code(&own, first - 0x1000, first + 1, path); /* another one lies there by now */
+	add_code(&own, last_end, last_end + 0x1000, path);
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->n_regions, n + 1);
+	assert_int_equal(own.map->regions[0].start, first);
+	assert_int_equal(own.map->regions[n].start, last_end);
+	assert_true(sf_process_map_is_read(&own));
+	add_code(&own, 0x1000, 0x2000, path);
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->regions[0].start, 0x1000);
+	assert_int_equal(own.map->n_regions, n + 2);
+	sf_process_deinit(&own);
+}
+
 /* What a child maps is added to the code that it has from its parent, until it runs another program. */
 static void test_a_child_has_its_parents_code(void **state)
 {
@@ -356,6 +384,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_empty_map_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_file_that_is_no_longer_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_child_has_its_parents_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_map_of_a_new_program_is_renewed_at_once, set_up, tear_down),
