@@ -481,7 +481,8 @@ static void its_child_may_go_on(void **state)
 	int status = -1;
 	(void)state;
 
-	if (IS_THREAD_SANITIZER)
+	/* The child makes a thread. The address sanitizer's locks may be another thread's at the fork (before LLVM 18: its #75290). */
+	if (IS_THREAD_SANITIZER || IS_ADDRESS_SANITIZER)
 		skip();
 	n_forks = 0;
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
