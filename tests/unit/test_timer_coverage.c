@@ -10,6 +10,7 @@
 
 #define PERIOD 4000000u
 #define JUDGED (32 * (uint64_t)PERIOD) /* of CPU time */
+#define SILENT (20 * (uint64_t)PERIOD)
 
 static const uint64_t began = 12345;
 
@@ -29,19 +30,23 @@ static unsigned judge(const unsigned *samples, unsigned n)
 	return said;
 }
 
-/* Half of the CPU time is enough, also behind a time in which it was met. */
-static void test_never_met(void **state)
+/* Since its last sample, wherever that was; a look that finds one begins anew. */
+static void test_not_met_for_long(void **state)
 {
 	struct sf_timer_coverage coverage;
 
 	(void)state;
 	sf_timer_coverage_begin(&coverage, began, 7);
-	assert_false(sf_timer_misses(&coverage, began + JUDGED / 2 - 1, 7, PERIOD));
-	assert_true(sf_timer_misses(&coverage, began + JUDGED / 2, 7, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + JUDGED, 8, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + 3 * JUDGED / 2, 38, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + 2 * JUDGED - 1, 38, PERIOD));
-	assert_true(sf_timer_misses(&coverage, began + 2 * JUDGED, 38, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + SILENT - 1, 7, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + SILENT, 7, PERIOD));
+	sf_timer_coverage_begin(&coverage, began, 7);
+	assert_false(sf_timer_misses(&coverage, began + PERIOD, 8, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + PERIOD + SILENT - 1, 8, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + PERIOD + SILENT, 8, PERIOD));
+	sf_timer_coverage_begin(&coverage, began, 7);
+	assert_false(sf_timer_misses(&coverage, began + SILENT, 8, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 2 * SILENT - 1, 8, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 2 * SILENT, 38, PERIOD));
 }
 
 static void test_half_is_enough(void **state)
@@ -78,7 +83,7 @@ static void test_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_never_met), cmocka_unit_test(test_half_is_enough),
+		cmocka_unit_test(test_not_met_for_long), cmocka_unit_test(test_half_is_enough),
 		cmocka_unit_test(test_by_chance), cmocka_unit_test(test_late),
 	};
 

@@ -15,6 +15,7 @@
 struct sf_timer_coverage {
 	uint64_t cpu_ns, n_samples; /* at the last judgement */
 	bool     was_seldom;        /* its result: too few samples */
+	uint64_t sampled_ns, n_sampled; /* when a look last found a new sample */
 };
 
 /* Starts a new measurement at these counts. */
@@ -23,7 +24,7 @@ void sf_timer_coverage_begin(struct sf_timer_coverage *coverage, uint64_t cpu_ns
 /*
  * Compares the thread's CPU clock with its number of samples, of which one is due for each period_ns
  * of CPU time. True: the thread gets too few samples, and chance does not explain it. All CPU time that was missed is
- * put down to the thread's next sample. So a thread without any sample is found after half the time.
+ * put down to the samples around it. So a thread that has had no sample for long is found sooner than one that has too few.
  */
 bool sf_timer_misses(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns);
 
