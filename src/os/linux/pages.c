@@ -16,7 +16,7 @@
 
 #define THERE (UINT64_C(3) << 62)
 #define MAX_PAGES 1040   /* 4 MB and a little, in pages of 4 KB */
-#define MAX_RUNS 16      /* of pages that are there; behind them nothing is read */
+#define MAX_RUNS (MAX_PAGES / 2) /* of pages that are there: functions with large arrays that they hardly touch call each other */
 #define MAX_FILLED 64    /* pages, at once */
 
 struct run {
@@ -78,8 +78,6 @@ static size_t find_runs(const uint64_t *entries, size_t n, uint64_t in_page, uin
 		if (entries[i] & THERE) {
 			if (n_runs && runs[n_runs - 1].end == at)
 				runs[n_runs - 1].end = end;
-			else if (n_runs == MAX_RUNS)
-				return n_runs;
 			else
 				runs[n_runs++] = (struct run){ at, end };
 		}
