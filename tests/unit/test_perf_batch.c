@@ -626,6 +626,7 @@ static void test_whole_copies_of_a_deep_thread(void **state)
 	sf_perf_batch(&perf, 2 * MS); /* nobody knows where its first frame is */
 	assert_int_equal(n_sent, 1);
 	assert_int_equal(n_holds, 1);
+	assert_int_equal(threads[0].batch.held_ns, MS); /* of a batch without another sample, too */
 	atomic_store(&threads[0].needs.root_sp, sent[0].sp + 128);
 	for (uint64_t t = 3; t <= 6; t++)
 		sample_of(t, t % 2 ? 256 : 128);
@@ -639,6 +640,7 @@ static void test_whole_copies_of_a_deep_thread(void **state)
 		assert_int_equal(sent[i].cpu_ns, 2 * MS);
 	}
 	assert_int_equal(held_ns, 4 * MS);
+	assert_int_equal(threads[0].batch.held_ns, 4 * MS);
 	atomic_store(&threads[0].needs.leads.at[0], 0x1000); /* it uses another stack, too */
 	sample_of(7, 256);
 	ran(0, 1);

@@ -214,6 +214,15 @@ static uint64_t weigh_at(uint64_t depth, uint64_t *hold_ns)
 }
 
 /* Moments at which its stack is not deep have samples of their own. If a hold stood for them, too, they would weigh too much. */
+/* The thread has used so much since its last sample; part of it is that of samples for which a hold is to stand. */
+static void account(uint64_t cpu_ns, uint32_t n_held, uint64_t held_ns)
+{
+	thread.account.cpu_ns = cpu_ns;
+	thread.account.awake_ns = (int64_t)cpu_ns;
+	thread.batch.n_held = n_held;
+	thread.batch.held_ns = held_ns;
+}
+
 static void a_hold_beside_the_deep_part_gives_no_sample(void **state)
 {
 	uint64_t hold_ns;
@@ -221,25 +230,62 @@ static void a_hold_beside_the_deep_part_gives_no_sample(void **state)
 	(void)state;
 	perf.base.period_ns = PERIOD;
 	thread.use.is_much = true;
-	thread.account.cpu_ns = 7 * MS;
-	thread.batch.n_held = 1;
+	account(7 * MS, 1, 5 * MS);
 	assert_int_equal(weigh_at(1000, &hold_ns), 0);
 	assert_int_equal(thread.account.cpu_ns, 7 * MS);
 	assert_int_equal(thread.batch.n_held, 1);
-	assert_int_equal(weigh_at(100000, &hold_ns), 7 * MS);
+	assert_int_equal(weigh_at(100000, &hold_ns), 5 * MS);
+	assert_int_equal(thread.account.cpu_ns, 2 * MS); /* since the batch: of the next samples */
 	assert_int_equal(hold_ns, 40); /* of both */
 	assert_int_equal(thread.batch.n_held, 0);
-	thread.account.cpu_ns = 7 * MS;
-	thread.batch.n_held = 1;
+	account(7 * MS, 1, 7 * MS);
 	atomic_store(&thread.needs.leads.at[0], 0x1000); /* it uses another stack, too: nobody knows where it stands */
 	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
 	atomic_store(&thread.needs.leads.at[0], 0);
-	thread.batch.n_held = 1;
-	thread.account.cpu_ns = 200 * MS; /* it was never found in the deep part for long */
+	account(200 * MS, 1, 200 * MS); /* it was never found in the deep part for long */
 	assert_int_equal(weigh_at(1000, &hold_ns), 200 * MS);
 	assert_int_equal(hold_ns, 20);
-	thread.account.cpu_ns = 7 * MS;   /* and now none is due, as by an engine that samples by holds only */
+	account(7 * MS, 0, 0);          /* and now none is due, as by an engine that samples by holds only */
 	assert_int_equal(weigh_at(1000, &hold_ns), 7 * MS);
+}
+
+/* The answer for a sample whose copy has `size` of the 65,528 bytes that it may have, so far below the first frame. */
+static bool is_held_at(uint64_t depth, uint32_t size)
+{
+	uint64_t values[64] = { 0 };
+	struct sf_perf_record record = { .pid = 10, .regs = values, .stack_size = size, .stack_room = SF_PERF_MAX_STACK };
+	struct sf_regs regs;
+	const uint64_t root_sp = UINT64_C(1) << 40;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		values[i] = root_sp - depth;
+	sf_perf_load_regs(values, &regs);
+	assert_int_equal(regs.r[sf_arch_host()->sp], root_sp - depth);
+	atomic_store(&thread.needs.root_sp, root_sp);
+	return sf_perf_deep_is(&perf, &thread, &record);
+}
+
+/* Before any walk has found that out. */
+static void a_copy_that_is_certainly_cut_is_a_hold(void **state)
+{
+	const uint32_t full = SF_PERF_MAX_STACK;
+
+	(void)state;
+	perf.events.stack_bytes = full;
+	assert_false(is_held_at(100000, full)); /* the first frame may be another one's */
+	atomic_store(&thread.needs.n_same_root, SF_ROOT_SETTLED);
+	assert_true(is_held_at(100000, full));
+	assert_false(is_held_at(1000, full));
+	assert_false(is_held_at(100000, full - 8));          /* the stack ends there */
+	assert_false(is_held_at(UINT64_C(9) << 20, full));   /* it is another stack */
+	atomic_store(&thread.needs.n_same_root, SF_ROOT_SETTLED - 1);
+	assert_false(is_held_at(100000, full));
+	atomic_store(&thread.needs.n_same_root, SF_ROOT_SETTLED);
+	perf.events.stack_bytes = full / 2;                  /* there are longer ones */
+	assert_false(is_held_at(100000, full));
+	perf.events.stack_bytes = full;
+	perf.may_hold = false;
+	assert_false(is_held_at(100000, full));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -256,6 +302,7 @@ int main(void)
 		TEST(a_thread_that_sleeps_on_is_not_due),
 		TEST(a_hold_that_proves_nothing),
 		TEST(a_hold_beside_the_deep_part_gives_no_sample),
+		TEST(a_copy_that_is_certainly_cut_is_a_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -281,6 +281,23 @@ static void what_deep_moments_need_is_kept(void **state)
 	assert_in_range(sf_thread_copy_plan(thread).size, 100000, 200000);
 }
 
+/* Many walks in a row come to the same one. */
+static void a_first_frame_settles(void **state)
+{
+	(void)state;
+	needed_later(SHORT, SF_ROOT_SETTLED);
+	assert_int_equal(atomic_load(&thread->needs.n_same_root), SF_ROOT_SETTLED - 1);
+	needed_later(SHORT, 2);
+	assert_int_equal(atomic_load(&thread->needs.n_same_root), SF_ROOT_SETTLED);
+	needed_later(SHORT + 64, 1); /* of another stack */
+	assert_int_equal(atomic_load(&thread->needs.n_same_root), 0);
+	needed_later(SHORT + 64, 1);
+	assert_int_equal(atomic_load(&thread->needs.n_same_root), 1);
+	is_held = true;
+	needed_later(UINT64_MAX, 1);
+	assert_int_equal(atomic_load(&thread->needs.n_same_root), 0);
+}
+
 /* A copy of a thread that is held ends above its first frame: where it is cut all the same, that frame is on another stack. */
 static void a_first_frame_above_a_cut_copy_is_forgotten(void **state)
 {
@@ -326,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_thread_that_is_on_another_stack_for_half_of_the_time_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_thread_that_keeps_its_frame_below_sp_is_held, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_deep_moments_need_is_kept, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(a_first_frame_settles, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_first_frame_above_a_cut_copy_is_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_cut_copy_is_not_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),

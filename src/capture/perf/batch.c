@@ -164,6 +164,7 @@ static void learn_sizes(struct sf_perf *perf)
 		struct sf_thread *thread = perf->due.items[i];
 
 		thread->batch.n = 0;
+		thread->batch.is_due = false;
 		if (atomic_load_explicit(&thread->needs.chain, memory_order_relaxed))
 			perf->chain_wanted = true;
 		if (was_cut_when_full(perf, thread) && perf->events.stack_bytes < SF_PERF_MAX_STACK)

@@ -9,8 +9,11 @@
 
 bool sf_perf_deep_is(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	return perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread) &&
-	       !sf_perf_whole_size(thread, record);
+	if (!perf->may_hold || record->pid == perf->own_pid)
+		return false;
+	if (sf_thread_needs_longer_copies(thread))
+		return !sf_perf_whole_size(thread, record);
+	return sf_perf_stack_is_longest(perf->events.stack_bytes) && sf_perf_is_cut(thread, record);
 }
 
 void sf_perf_deep_want(struct sf_perf *perf, struct sf_thread *thread)
@@ -71,8 +74,10 @@ void sf_perf_deep_hold(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; some_are_due && i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
 
-		if (thread->batch.n_held)
-			hold(perf, thread, now_ns);
+		if (!thread->batch.n_held)
+			continue;
+		thread->batch.held_ns = thread->account.cpu_ns;
+		hold(perf, thread, now_ns);
 		perf->deep.n_due += is_due(thread);
 	}
 }

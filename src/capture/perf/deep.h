@@ -26,8 +26,9 @@ struct sf_perf_deep {
 };
 
 /*
- * Whether the thread is to be held in place of this sample. Not of a sample whose copy has the thread's first frame: where
- * a stack is deep at times, the thread is not held at the others. The answer may change when a walk ends.
+ * Whether the thread is to be held in place of this sample: walks have found the copies too short, or the longest copy there is
+ * is certainly cut. Not of a sample whose copy has the thread's first frame: where a stack is deep at times, the thread is not
+ * held at the others. The answer may change when a walk ends.
  */
 bool sf_perf_deep_is(const struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 

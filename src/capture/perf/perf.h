@@ -79,6 +79,8 @@ void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const s
  * shorter, or that is not known, or the thread uses other stacks, too.
  */
 uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_record *record);
+/* Whether the copy is full, and certainly cut (sf_thread_is_deeper). */
+bool sf_perf_is_cut(struct sf_thread *thread, const struct sf_perf_record *record);
 
 /* The same at an event, with a weight of its own. False: the walks are so far behind that the relay has no room. */
 bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,

@@ -26,6 +26,16 @@ uint32_t sf_perf_whole_size(struct sf_thread *thread, const struct sf_perf_recor
 	return size <= record->stack_size ? (uint32_t)size : 0;
 }
 
+bool sf_perf_is_cut(struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	struct sf_regs regs;
+
+	if (!record->regs || record->is_32_bit || record->stack_size < record->stack_room)
+		return false;
+	sf_perf_load_regs(record->regs, &regs);
+	return sf_thread_is_deeper(thread, regs.r[sf_arch_host()->sp], record->stack_size);
+}
+
 /* All of a stack that is known to be deeper: a copy that was cut sooner would give its time to the thread's next sample. */
 static uint32_t bytes_to_copy(struct sf_thread *thread, const struct sf_perf_record *record)
 {

@@ -128,6 +128,12 @@ static void lose_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 		sf_relay_loss(perf->base.relay, NULL, SF_LOSS_GONE, &weight);
 }
 
+static bool add_due(struct sf_perf *perf, struct sf_thread *thread)
+{
+	thread->batch.is_due = thread->batch.is_due || sf_vec_push(&perf->due, thread);
+	return thread->batch.is_due;
+}
+
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
@@ -146,13 +152,14 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		return;
 	if (sf_perf_deep_is(perf, thread, record)) {
 		sf_perf_deep_want(perf, thread);
+		add_due(perf, thread);
 		return;
 	}
 	perf->budget.n_samples++;
 	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
 		perf->budget.n_over++;
 		thread->batch.passed_ns += record->period_ns;
-	} else if (thread->batch.n || sf_vec_push(&perf->due, thread)) {
+	} else if (add_due(perf, thread)) {
 		thread->batch.n++;
 		thread->batch.period_ns += record->period_ns;
 	}

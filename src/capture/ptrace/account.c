@@ -120,18 +120,32 @@ bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t
 	return cpu_ns;
 }
 
-struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
+/* CPU time, and its part of the time awake. */
+static struct sf_weight take_part(struct sf_thread *thread, uint64_t cpu_ns, uint64_t part, uint64_t whole, uint64_t period_ns)
 {
-	struct sf_weight weight = { .cpu_ns = thread->account.cpu_ns / n };
-	const int64_t cpu_ns = (int64_t)weight.cpu_ns;
+	struct sf_weight weight = { .cpu_ns = cpu_ns };
 	int64_t awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
 
-	if (cpu_ns > awake_ns)
-		borrow(thread, cpu_ns - awake_ns);
+	if ((int64_t)cpu_ns > awake_ns)
+		borrow(thread, (int64_t)cpu_ns - awake_ns);
 	awake_ns = thread->account.awake_ns - (int64_t)thread->account.beyond_ns;
-	weight.wall_ns = (uint64_t)(awake_ns / (int64_t)n > cpu_ns ? awake_ns / (int64_t)n : cpu_ns);
+	awake_ns = awake_ns > 0 ? (int64_t)((__int128)awake_ns * part / whole) : 0;
+	weight.wall_ns = awake_ns > (int64_t)cpu_ns ? (uint64_t)awake_ns : cpu_ns;
 	weight.ticks = sf_ticks_take(&thread->account.awake_over_ns, weight.wall_ns, period_ns);
 	thread->account.awake_ns -= (int64_t)weight.wall_ns;
 	thread->account.cpu_ns -= weight.cpu_ns;
 	return weight;
+}
+
+struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
+{
+	return take_part(thread, thread->account.cpu_ns / n, 1, n, period_ns);
+}
+
+struct sf_weight sf_thread_take_held(struct sf_thread *thread, uint64_t period_ns)
+{
+	const uint64_t all_ns = thread->account.cpu_ns, held_ns = least(thread->batch.held_ns, all_ns);
+
+	thread->batch.n_held = 0;
+	return take_part(thread, held_ns, held_ns, all_ns ? all_ns : 1, period_ns);
 }

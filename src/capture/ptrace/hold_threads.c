@@ -57,9 +57,8 @@ static bool take_weight(const struct sf_capture *capture, struct sf_thread *thre
 		return on_cpu && sf_thread_take_kernel_time(thread, in_call, capture->period_ns, ret);
 	if (is_beside_deep(capture, thread, copy))
 		return false;
-	*ret = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
-	if (on_cpu)
-		thread->batch.n_held = 0;
+	*ret = on_cpu && thread->batch.n_held ? sf_thread_take_held(thread, capture->period_ns)
+					      : sf_thread_take_awake(thread, on_cpu, capture->period_ns);
 	return true;
 }
 

@@ -99,13 +99,22 @@ static uint32_t next_size(const struct sf_stack_copy *copy, const struct sf_verd
 	return up_to > want ? up_to : sf_copy_next(want, verdict->stack_used);
 }
 
+static void note_root_at(struct sf_copy_needs *needs, uint64_t root_sp)
+{
+	const bool same = root_sp && atomic_load_explicit(&needs->root_sp, memory_order_relaxed) == root_sp;
+	const uint32_t n = atomic_load_explicit(&needs->n_same_root, memory_order_relaxed);
+
+	atomic_store_explicit(&needs->root_sp, root_sp, memory_order_relaxed);
+	atomic_store_explicit(&needs->n_same_root, !same ? 0 : n < SF_ROOT_SETTLED ? n + 1 : n, memory_order_relaxed);
+}
+
 /* Where a stack begins that has the thread's first frame. It is another stack where a copy that reaches to there is cut. */
 static void note_root(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
 {
 	if (verdict->end == SF_END_ROOT && !copy->n_others)
-		atomic_store_explicit(&thread->needs.root_sp, copy->stack_start + verdict->stack_used, memory_order_relaxed);
+		note_root_at(&thread->needs, copy->stack_start + verdict->stack_used);
 	else if (verdict->end == SF_END_COPY && copy->follows_leads)
-		atomic_store_explicit(&thread->needs.root_sp, 0, memory_order_relaxed);
+		note_root_at(&thread->needs, 0);
 }
 
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)

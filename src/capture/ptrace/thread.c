@@ -13,6 +13,8 @@
 #define USE_NS 100000000     /* for which the use of CPUs is measured at a time */
 #define MUCH 8               /* one part of the time of so many */
 #define SOME 100             /* the same */
+#define STACK_MAX ((uint64_t)8 << 20) /* of the stacks that the system makes (getrlimit(2)), unless they are told otherwise */
+#define DEEP_FIRST (1u << 20)
 #define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
@@ -163,6 +165,37 @@ uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp)
 	    atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))
 		return 0;
 	return root_sp - sp + ROOT_SIZE;
+}
+
+static bool has_settled(struct sf_thread *thread)
+{
+	return atomic_load_explicit(&thread->needs.n_same_root, memory_order_relaxed) >= SF_ROOT_SETTLED;
+}
+
+/* Bytes for its deep moments. Where none was copied yet, the first copy ends at the first frame, if that is known. */
+static uint32_t deep_size(struct sf_thread *thread)
+{
+	const uint32_t size = atomic_load_explicit(&thread->needs.deep_size, memory_order_relaxed);
+
+	return size || !has_settled(thread) ? size : DEEP_FIRST;
+}
+
+/* One that is deep at times is held for its deep moments. */
+struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread)
+{
+	const uint32_t size = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
+	const uint32_t deep = thread->batch.n_held ? deep_size(thread) : 0;
+	struct sf_copy_plan plan = sf_stack_leads_plan(&thread->needs.leads, size > deep ? size : deep);
+
+	plan.root_sp = plan.n_leads ? 0 : atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
+	return plan;
+}
+
+bool sf_thread_is_deeper(struct sf_thread *thread, uint64_t sp, uint32_t bytes)
+{
+	const uint64_t size = sf_thread_whole_size(thread, sp);
+
+	return size > bytes && size <= STACK_MAX && has_settled(thread);
 }
 
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)

@@ -39,6 +39,7 @@ struct sf_copy_needs {
 	_Atomic uint32_t n_too_short; /* shared: rises with each copy of the kernel whose end cut the walk, falls with others */
 	_Atomic bool below_sp;        /* shared: walks need what lies below sp, which the kernel's copies do not have; until n_too_short has fallen to 0 */
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
+	_Atomic uint32_t n_same_root; /* shared: walks in a row that came to root_sp, at most SF_ROOT_SETTLED */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
 };
 
@@ -87,7 +88,9 @@ struct sf_thread_batch {
 	uint32_t n;              /* samples to walk ... */
 	uint64_t period_ns;      /* ... and the sum of their periods */
 	bool     has_first;      /* the thread's first sample is among them, and is walked whatever that costs */
-	uint32_t n_held;         /* of this batch and those before: in place of so many the thread is to be held */
+	uint32_t n_held;         /* of this batch and those before: in place of so many the thread is to be held, ... */
+	uint64_t held_ns;        /* ... and the CPU time for which they were to stand, at the end of the batch */
+	bool     is_due;         /* it is in the list of those that have samples in the batch */
 	uint64_t passed_ns;      /* periods of samples that were passed over since the last one that was walked */
 	struct sf_weight passed; /* the same of samples of events */
 };
@@ -270,6 +273,8 @@ bool sf_thread_measure_and_look(struct sf_thread *thread, uint64_t now_ns);
 
 /* The first of n equal shares of the account of an awake thread, for one of n samples. */
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
+/* What a hold takes in place of samples (batch.n_held), and no more are due: the time since the batch is the next samples'. */
+struct sf_weight sf_thread_take_held(struct sf_thread *thread, uint64_t period_ns);
 
 /*
  * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a
@@ -289,16 +294,8 @@ struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uin
 /* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 
-/* The size and parts of the next copy of the thread's stacks. One that is deep at times is held for its deep moments. */
-static inline struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread)
-{
-	const uint32_t size = atomic_load_explicit(&thread->needs.size, memory_order_relaxed);
-	const uint32_t deep = thread->batch.n_held ? atomic_load_explicit(&thread->needs.deep_size, memory_order_relaxed) : 0;
-	struct sf_copy_plan plan = sf_stack_leads_plan(&thread->needs.leads, size > deep ? size : deep);
-
-	plan.root_sp = plan.n_leads ? 0 : atomic_load_explicit(&thread->needs.root_sp, memory_order_relaxed);
-	return plan;
-}
+/* The size and parts of the next copy of the thread's stacks. */
+struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread);
 
 /*
  * Whether the kernel's copies of its stack are not enough, as by perf: it is deeper than these can be, or the thread is
@@ -315,6 +312,13 @@ static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)
  * thread uses other stacks, too, or what lies below sp.
  */
 uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp);
+
+/*
+ * Whether a copy of so many bytes from sp on is certainly cut: many walks in a row have come to the same first frame, which lies
+ * farther away, and nearer than stacks are long.
+ */
+#define SF_ROOT_SETTLED 32
+bool sf_thread_is_deeper(struct sf_thread *thread, uint64_t sp, uint32_t bytes);
 
 static inline bool sf_thread_awake(const struct sf_thread *thread)
 {
