@@ -39,9 +39,14 @@ def test_no_samples(stillframe, target, tmp_path):
 @pytest.mark.long("handler")   # what ends a profile is the same
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_threads_that_run_on_inside(inside, stillframe, tmp_path, walk):
-    """The profile ends by itself: what its threads used without a sample, in less than a period, is no loss of threads that have ended."""
-    ran = inside("busy_split", 0.4, 4, options="walk=%s,rate=3hz,duration=250ms" % walk).ok()
-    found = causes(stillframe, ran.out)
+    """The profile ends by itself: what its threads used without a sample, in less than a period, is no loss of threads that have ended. In most of
+    the runs none of them has a sample; in the others that sample stands for all."""
+    found = set()
+    for _ in range(6):
+        ran = inside("busy_split", 0.4, 4, options="walk=%s,rate=1hz,duration=150ms" % walk).ok()
+        found |= causes(stillframe, ran.out)
+        if "rest" in found:
+            break
     assert "gone" not in found and "rest" in found, found
 
 
