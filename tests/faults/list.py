@@ -292,6 +292,7 @@ FAULTS = [
     ("capture/ptrace/thread.c", " ||\n	    atomic_load_explicit(&thread->needs.leads.at[0], memory_order_relaxed))", ")", "test_perf_deep"),
     ("capture/perf/deep.c", "if (!thread->hold.is_requested && !thread->account.cpu_ns)", "if (thread->hold.is_requested || !thread->account.cpu_ns)", "test_perf_deep"),
     ("capture/ptrace/account.c", "\tthread->batch.n_held = 0;\n", "", "test_perf_deep"),
+    ("capture/ptrace/watched_threads.c", " || (age && age < SCANS_PER_NAME && !(age & (age - 1)))", "", "test_watch"),
     ("capture/perf/deep.c", "\t\tthread->batch.held_ns = thread->account.cpu_ns;\n", "", "test_perf_batch"),
     ("capture/perf/shares.c", "\t\tadd_due(perf, thread);\n", "", "test_perf_batch"),
     ("capture/ptrace/account.c", "held_ns = least(thread->batch.held_ns, all_ns)", "held_ns = all_ns", "test_perf_deep"),

@@ -691,6 +691,30 @@ static void another_name_is_seen(void **state)
 	assert_false(sf_watch_find(&watch, 40)->watched);
 }
 
+/* A thread names itself when it begins, which may be after it was met. */
+static void the_name_of_a_new_thread_is_read_soon(void **state)
+{
+	(void)state;
+	open_watch();
+	scan_after(20);
+	for (int32_t tid = 41; tid <= 44; tid++)
+		add_thread(40, tid, "process", 0);
+	run(40, 1);
+	scan_after(20);
+	expect("thread 2: 41 process\nthread 3: 42 process\nthread 4: 43 process\nthread 5: 44 process\n");
+	for (int32_t tid = 41; tid <= 44; tid++)
+		strcpy(thread_of(tid)->name, "worker");
+	run(40, 1);
+	scan_after(20);
+	expect("thread 2: 41 worker\nthread 3: 42 worker\nthread 4: 43 worker\nthread 5: 44 worker\n");
+	n_names = 0;
+	for (const uint64_t first = watch.n_scans; watch.n_scans < first + 32;) {
+		run(40, 1);
+		scan_after(200);
+	}
+	assert_in_range(n_names, 5 + 4 * 4, 5 + 5 * 4); /* each in turn; those of new ones after 2, 4, 8 and 16 scans */
+}
+
 /* Only a thread that runs can rename itself or another one. Afterwards each name is read once. */
 static void names_are_not_read_while_none_runs(void **state)
 {
@@ -1632,6 +1656,7 @@ int main(void)
 		TEST(the_last_scan_of_a_process_counts),
 		TEST(only_threads_with_the_name_are_watched),
 		TEST(another_name_is_seen),
+		TEST(the_name_of_a_new_thread_is_read_soon),
 		TEST(names_are_not_read_while_none_runs),
 		TEST(a_bad_expression_is_refused),
 		TEST(another_program_is_told),

@@ -147,6 +147,7 @@ struct sf_carried {
 struct sf_thread {
 	uint32_t serial;         /* in this session, from 1 */
 	char     name[SF_TASK_NAME];
+	uint64_t met_scan;       /* the number of the scan that found it */
 	struct sf_task task;
 
 	bool     watched;        /* its name matches --threads */

@@ -59,6 +59,7 @@ static void set_process(const struct sf_watch *watch, struct sf_thread *thread, 
 /* The thread is in the list of threads: it is known from now on. */
 static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
+	thread->met_scan = watch->n_scans;
 	watch->last_serial++;
 	thread->listed = true;
 	name_thread(watch, thread);
@@ -186,6 +187,14 @@ static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
+/* Each in turn. A thread gets its name when it begins, which may be after it was met: so it is read at its 1st, 2nd, 4th ... scan, too. */
+static bool is_name_due(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	const uint64_t age = watch->n_scans - thread->met_scan;
+
+	return (watch->n_scans + thread->serial) % SCANS_PER_NAME == 0 || (age && age < SCANS_PER_NAME && !(age & (age - 1)));
+}
+
 void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
 {
 	const uint64_t cpu_ns = cpu_of_all(watch);
@@ -198,7 +207,7 @@ void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
 
-		if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
+		if (is_name_due(watch, thread))
 			renew_name(watch, thread, now_ns);
 	}
 }
