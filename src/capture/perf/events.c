@@ -53,8 +53,10 @@ static int open_event(const struct sf_perf_events *events, int32_t tid, size_t i
 static int open_meter(const struct sf_perf_events *events, int32_t tid, size_t i)
 {
 	struct sf_perf_event event = event_of(events, tid, events->all ? events->cpus[i] : SF_PERF_ALL_CPUS);
-	const int fd = sf_perf_open_event((event.kind = SF_PERF_METER, &event));
+	int fd;
 
+	event.kind = SF_PERF_METER;
+	fd = sf_perf_open_event(&event);
 	if (fd >= 0 && events->enabled && !event.on_exec)
 		sf_perf_enable(fd);
 	return fd;
