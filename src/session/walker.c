@@ -120,9 +120,8 @@ bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err
 		walked->begun = true;
 		return true;
 	}
-	sf_process_deinit(&walked->process);
 	sf_process_runtimes_deinit(&walked->runtimes);
-	sf_process_init(&walked->process, pid);
+	sf_process_restart(&walked->process);
 	return true;
 }
 
@@ -145,6 +144,7 @@ bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struc
 
 	if (!walked)
 		return sf_fail_memory(err);
+	sf_process_set_parent(&walked->process, parent, known ? &known->process : NULL);
 	if (!known || sf_process_map_is_read(&walked->process))
 		return true;
 	from = &known->process;

@@ -212,30 +212,44 @@ struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 
 /* --- images that were seen elsewhere --- */
 
+/* One that is open holds its file, so no other file has its number. A path is as seen from the root of who names it. */
+static struct sf_image *find_same_file(const struct sf_images *images, const struct sf_image_seen *seen)
+{
+	for (size_t i = 0; seen->inode && i < images->all.n; i++) {
+		struct sf_image *image = images->all.items[i];
+
+		if (image->fd >= 0 && !image->from_memory && image->inode == seen->inode && image->device == seen->device &&
+		    (!seen->build_id_size || sf_image_seen_as(seen, image->build_id, image->build_id_size)))
+			return image;
+	}
+	return NULL;
+}
+
 static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 				 const struct sf_mapping *mapping, const struct sf_image_seen *seen)
 {
 	char key[MAX_KEY];
 	const size_t size = make_key(key, mapping);
-	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size), *known, *image;
+	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size), *same_file, *known, *image;
 	size_t full_size;
 
 	if (same_place && (!seen->build_id_size || sf_image_seen_as(seen, same_place->build_id, same_place->build_id_size)))
 		return same_place;
 	full_size = add_build_id(key, size, seen->build_id, seen->build_id_size);
 	known = find_image(images, key, full_size);
-	if (known && (known->fd >= 0 || same_place || !pid))
+	if (known && (known->fd >= 0 || same_place))
 		return known;
 	image = make_image(images, mapping);
 	if (!image)
 		return NULL;
 	sf_image_files_open_seen(&images->files, image, pid, seen);
-	if (image->fd >= 0 && !same_place)
-		return add_image(images, image, key, size);
-	if (!known)
+	if (image->fd >= 0)
+		return add_image(images, image, key, same_place ? full_size : size);
+	same_file = find_same_file(images, seen);
+	if (!known && !same_file)
 		return add_image(images, image, key, full_size);
 	free_image(image);
-	return known;
+	return same_file ? same_file : known;
 }
 
 struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,

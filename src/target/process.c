@@ -21,6 +21,7 @@
 
 struct collecting {
 	int32_t pid, live_id; /* sf_process_live_id() */
+	int32_t root_pid;
 	struct sf_images *images;
 	SF_VEC(struct sf_region) regions;
 	uint64_t vdso;       /* where it is; 0: nowhere */
@@ -67,7 +68,7 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 
 	if (mapping->path[0] != '/' && strcmp(mapping->path, SF_VDSO) != 0)
 		return NULL;
-	return collecting->recorded ? sf_images_add(collecting->images, 0, &seen)
+	return collecting->recorded ? sf_images_add(collecting->images, collecting->root_pid, &seen)
 				: sf_images_find(collecting->images, collecting->live_id, mapping);
 }
 
@@ -322,6 +323,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	struct collecting collecting = {
 		.pid = process->pid,
 		.live_id = sf_process_live_id(process->pid),
+		.root_pid = process->root_pid,
 		.images = images,
 	};
 	struct sf_code_map *map = NULL;

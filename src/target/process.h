@@ -18,6 +18,7 @@ struct sf_recorded_mapping {
 
 struct sf_process {
 	int32_t pid;
+	int32_t root_pid;             /* once it has ended, its files are looked for below the root of this process; 0: below ours */
 	const struct sf_arch *arch;
 	struct sf_code_map *map;      /* NULL until the first refresh */
 	uint64_t vdso;                /* where `map` has it; 0: nowhere */
@@ -63,6 +64,12 @@ bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping 
 
 /* Whether the map was read from the system, and has code. */
 bool sf_process_map_is_read(const struct sf_process *process);
+
+/* It runs another program: nothing is known of it any more but its root. */
+void sf_process_restart(struct sf_process *process);
+
+/* Once it has ended, its files are looked for where those of its parent are. `known` is the parent, NULL: it is not watched. */
+void sf_process_set_parent(struct sf_process *process, int32_t parent, const struct sf_process *known);
 
 /* A process that has just been forked has its parent's map, where its own cannot be read any more. False: no memory. */
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);

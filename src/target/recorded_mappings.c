@@ -6,8 +6,23 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "os/process.h"
 
 #define MAX_RECORDED 8192 /* mappings of one process */
+
+void sf_process_set_parent(struct sf_process *process, int32_t parent, const struct sf_process *known)
+{
+	process->root_pid = known && sf_process_is_over(parent) ? known->root_pid : parent;
+}
+
+void sf_process_restart(struct sf_process *process)
+{
+	const int32_t pid = process->pid, root_pid = process->root_pid;
+
+	sf_process_deinit(process);
+	sf_process_init(process, pid);
+	process->root_pid = root_pid;
+}
 
 const struct sf_recorded_mapping *sf_recorded_vdso(const struct sf_process *process)
 {

@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import LONG, NOBODY, PROGRAMS, need, need_findings, need_kernel_samples, paranoid, refuse
+from conftest import LONG, NOBODY, PROGRAMS, need, need_findings, need_kernel_samples, need_root, paranoid, refuse
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from processes import cpu_of, until
 from recordings import Recording, cpu_told, of_the_three, samples_so_far, so_far, worth_of
@@ -156,6 +157,29 @@ def test_short_processes(stillframe, tmp_path):
     in_ls = recording.value("SELECT sum(cpu_ns) / 1e9 FROM samples WHERE stack IN "
                             "(SELECT stack FROM stack_frames JOIN frame_names USING (frame) WHERE module LIKE '%/ls')")
     assert in_ls > 0.35 * seen, (in_ls, seen, recording.total_shares())
+
+
+def root_with(folder, *programs):
+    """A folder with these programs and their libraries."""
+    for program in programs:
+        said = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+        for path in (program, *re.findall(r"/\S+", said)):
+            os.makedirs(str(folder) + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, str(folder) + path)
+    return folder
+
+
+def test_short_processes_in_another_root(stillframe, tmp_path):
+    """As in a container. When they have ended, their files are found below the root of their parent: the kernel's records have paths as seen from there."""
+    need_root()
+    need_kernel_samples(stillframe)
+    need("unshare", "ldd")
+    root = root_with(tmp_path / "root", "/bin/sh", "/bin/ls")
+    script = "i=0; while [ $i -lt 60 ]; do /bin/ls /bin; i=$((i+1)); done"
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "4000", "--children", "--", "unshare", "-m", "-R", root, "/bin/sh", "-c", script, timeout=120)
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT e.word, sum(s.cpu_ns) / 1e9 FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY 1"))
+    assert ends["root"] >= 0.95 * recording.cpu()[0], (ends, recording.rows("SELECT path, note FROM modules"), done.err)
 
 
 def test_forks_of_short_programs(stillframe, tmp_path):

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "chrooted.h"
 #include "target/images.h"
 
 #define NOWHERE "/nowhere/program" /* where we have no file */
@@ -136,29 +137,6 @@ static void they_take_no_room_from_copies_of_memory(void **state)
 	assert_true(sf_images_find(images, getpid(), &vdso)->fd >= 0);
 }
 
-/* A child whose root is this folder. It ends when *go_ret is closed. */
-static pid_t start_in(const char *root, int *go_ret)
-{
-	int go[2], ready[2];
-	char byte = 0;
-	pid_t pid;
-
-	assert_true(pipe(go) == 0 && pipe(ready) == 0);
-	pid = fork();
-	if (pid == 0) {
-		close(go[1]);
-		if (chroot(root) == 0 && write(ready[1], &byte, 1) == 1)
-			_exit(read(go[0], &byte, 1) != 0);
-		_exit(1);
-	}
-	close(go[0]);
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	*go_ret = go[1];
-	return pid;
-}
-
 /* A record of the kernel names the file first, and then the agent of a process that has it. */
 static void a_file_that_was_recorded_is_looked_for_again(void **state)
 {
@@ -188,6 +166,21 @@ static void a_file_that_was_recorded_is_looked_for_again(void **state)
 	assert_true(unlink(path) == 0 && rmdir(root) == 0);
 }
 
+/* The list of a process's mappings has other paths than the kernel's records, which are as seen from its root. */
+static void a_file_that_is_known_is_that_of_a_record(void **state)
+{
+	const struct sf_mapping mapping = own_mapping(program);
+	struct sf_image_seen seen = { .path = NOWHERE, .inode = mapping.inode, .device = mapping.device };
+	const struct sf_image *image;
+
+	(void)state;
+	assert_int_equal(sf_images_add(images, 0, &seen)->fd, -1);
+	image = sf_images_find(images, getpid(), &mapping);
+	assert_ptr_equal(sf_images_add(images, 0, &seen), image);
+	seen.inode++;
+	assert_int_equal(sf_images_add(images, 0, &seen)->fd, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +190,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_later_process_shows_the_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(they_take_no_room_from_copies_of_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

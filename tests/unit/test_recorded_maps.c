@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "chrooted.h"
 #include "target/process.h"
 
 static struct sf_images *images;
@@ -106,6 +108,7 @@ static void test_from_recorded_mappings(void **state)
 	assert_int_equal(regions[0].image, regions[1].image);
 	assert_true(sf_images_get(images, regions[0].image)->fd >= 0);
 	/* More comes later, and what it lies on is gone. */
+	status.st_ino++;
 	add_mapping(0x2000, 0x9800, "/nonexistent/library.so");
 	assert_true(sf_process_refresh(&process, images, NULL));
 	assert_int_equal(process.map->n_regions, 1);
@@ -363,6 +366,54 @@ static void test_a_map_is_renewed_for_what_was_recorded(void **state)
 	sf_process_deinit(&own);
 }
 
+/* As in a container: the paths of a record are as seen from its root, which its parent has, too. */
+static void test_a_file_below_the_parents_root(void **state)
+{
+	char root[] = "/tmp/stillframe-test-XXXXXX", file[64];
+	pid_t parent;
+	FILE *made;
+	int go;
+
+	(void)state;
+	if (geteuid() != 0) /* chroot */
+		skip();
+	assert_non_null(mkdtemp(root));
+	snprintf(file, sizeof(file), "%s/only-there", root);
+	made = fopen(file, "w");
+	assert_true(made && fstat(fileno(made), &status) == 0 && fclose(made) == 0);
+	parent = start_in(root, &go);
+	add_mapping(0x1000, 0x3000, "/only-there");
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
+	sf_process_set_parent(&process, parent, NULL);
+	sf_process_restart(&process); /* by an exec */
+	assert_null(process.map);
+	assert_int_equal(process.recorded.n, 0);
+	add_mapping(0x1000, 0x3000, "/only-there");
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_true(sf_images_get(images, process.map->regions[0].image)->fd >= 0);
+	close(go);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	assert_true(unlink(file) == 0 && rmdir(root) == 0);
+}
+
+/* A parent that has ended has no root any more, and may have had its own parent's. */
+static void test_the_root_is_that_of_a_living_process(void **state)
+{
+	struct sf_process child, parent = { .pid = getpid(), .root_pid = 7 };
+
+	(void)state;
+	sf_process_init(&child, 2);
+	sf_process_set_parent(&child, getpid(), &parent);
+	assert_int_equal(child.root_pid, getpid());
+	parent.pid = process.pid; /* it has ended */
+	sf_process_set_parent(&child, process.pid, &parent);
+	assert_int_equal(child.root_pid, 7);
+	sf_process_set_parent(&child, process.pid, NULL);
+	assert_int_equal(child.root_pid, process.pid);
+	sf_process_deinit(&child);
+}
+
 static void test_a_fork_of_nothing(void **state)
 {
 	struct sf_process parent;
@@ -389,6 +440,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_map_of_a_new_program_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_is_renewed_for_what_was_recorded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_file_below_the_parents_root, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_root_is_that_of_a_living_process, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
 

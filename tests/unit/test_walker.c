@@ -84,7 +84,7 @@ uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid)
 
 bool __wrap_sf_process_is_over(int32_t pid)
 {
-	assert_int_equal(pid, PID);
+	assert_true(pid == PID || pid == 10);
 	return is_over;
 }
 
