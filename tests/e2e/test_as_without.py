@@ -28,6 +28,7 @@ class Row:
     limits: tuple = ()           # of resource.setrlimit
     sampled: frozenset = BOTH    # functions that have samples
     turns: int = 1               # threads that end for good may be a moment late
+    seconds: float = SECONDS
 
     def __str__(self):
         return " ".join([self.program, self.case, *("%s=%s" % limit for limit in self.limits)])
@@ -46,8 +47,8 @@ def cgroup2():
         return [words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"][:1]
 
 
-def limited(name, value, sampled=BEFORE):
-    return Row("in_alone", "none", ((name, value),), sampled)
+def limited(name, value, sampled=BEFORE, seconds=SECONDS):
+    return Row("in_alone", "none", ((name, value),), sampled, seconds=seconds)
 
 
 ROWS = [
@@ -69,7 +70,8 @@ ROWS = [
     limited("FSIZE", 1000 * KIB),
     limited("AS", 6000 * KIB, NOTHING),
     limited("AS", 24000 * KIB),
-    limited("NOFILE", 8),
+    # There is no descriptor for libc's file, and so no rule for its code: three of four samples end in clock_gettime.
+    limited("NOFILE", 8, seconds=0.5),
     limited("NOFILE", 4, NOTHING),
     limited("MEMLOCK", 0),
     limited("STACK", 72 * KIB),
@@ -88,7 +90,7 @@ def alone(row):
 @pytest.fixture
 def preloaded(inside):
     def run(row, walk):
-        ran = inside(row.command(SECONDS), options="rate=999hz,walk=" + walk, preexec_fn=row.limit)
+        ran = inside(row.command(row.seconds), options="rate=999hz,walk=" + walk, preexec_fn=row.limit)
         return (ran.status, ran.said), names_in(inside.stillframe, ran.out), ""
     return run
 
@@ -99,7 +101,7 @@ def launched(stillframe, tmp_path):
     def run(row, walk):
         out = tmp_path / "launched.sfr"
         limits = ["prlimit", *("--%s=%d" % (name.lower(), value) for name, value in row.limits)] if row.limits else []
-        done = stillframe("record", "--engine", "signal", "--walk", walk, "--rate", "999hz", "-o", out, "--", *limits, *row.command(SECONDS))
+        done = stillframe("record", "--engine", "signal", "--walk", walk, "--rate", "999hz", "-o", out, "--", *limits, *row.command(row.seconds))
         return (done.status, done.out), names_in(stillframe, out), done.err
     return run
 
