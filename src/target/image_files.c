@@ -152,7 +152,8 @@ static int open_seen(int32_t pid, const char *path, const struct sf_image_seen *
 	return fd;
 }
 
-static void copy_memory(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping, int error)
+static void copy_memory(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping,
+			int error)
 {
 	image->fd = open_from_memory(files, pid, mapping);
 	image->from_memory = true;

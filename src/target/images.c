@@ -133,8 +133,8 @@ static struct sf_image *find_image(const struct sf_images *images, const char *k
 }
 
 /*
- * The plain key with the build id behind it: where a file was rebuilt in its place there are two images. Without a build id, too, it
- * differs from the plain key.
+ * The plain key with the build id behind it: where a file was rebuilt in its place there are two images. It differs from the
+ * plain key also where there is no build id.
  */
 static size_t add_build_id(char key[MAX_KEY], size_t size, const uint8_t *build_id, size_t build_id_size)
 {
@@ -230,7 +230,8 @@ static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 {
 	char key[MAX_KEY];
 	const size_t size = make_key(key, mapping);
-	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size), *same_file, *known, *image;
+	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size);
+	struct sf_image *same_file, *known, *image;
 	size_t full_size;
 
 	if (same_place && (!seen->build_id_size || sf_image_seen_as(seen, same_place->build_id, same_place->build_id_size)))

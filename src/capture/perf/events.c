@@ -65,7 +65,8 @@ static int open_meter(const struct sf_perf_events *events, int32_t tid, size_t i
 typedef int open_fn(const struct sf_perf_events *events, int32_t tid, size_t i);
 
 /* Appends the `n` events of a thread to `fds`. False: refused; a thread that has ended is none. */
-static bool open_all(const struct sf_perf_events *events, int32_t tid, open_fn *open_one, size_t n, struct sf_perf_fds *fds, struct sf_error *err)
+static bool open_all(const struct sf_perf_events *events, int32_t tid, open_fn *open_one, size_t n, struct sf_perf_fds *fds,
+		     struct sf_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		const int fd = open_one(events, tid, i);

@@ -97,8 +97,8 @@ bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const 
 bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
 /*
- * Of SF_PERF_COUNTED: so many of the event for a sample from now on. What there is of it while the new events take the place of the old
- * ones is counted, and in no sample.
+ * Of SF_PERF_COUNTED: so many of the event for a sample from now on. What there is of it while the new events take the
+ * place of the old ones is counted, and in no sample.
  */
 bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const int32_t *pids, size_t n, struct sf_error *err);
 

@@ -187,7 +187,10 @@ static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
-/* Each in turn. A thread gets its name when it begins, which may be after it was met: so it is read at its 1st, 2nd, 4th ... scan, too. */
+/*
+ * The name of each thread is read in turn. A thread may name itself after it was met: so its name is read at its 1st, 2nd,
+ * 4th, 8th and 16th scan, too.
+ */
 static bool is_name_due(const struct sf_watch *watch, const struct sf_thread *thread)
 {
 	const uint64_t age = watch->n_scans - thread->met_scan;
