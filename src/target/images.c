@@ -212,7 +212,10 @@ struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 
 /* --- images that were seen elsewhere --- */
 
-/* One that is open holds its file, so no other file has its number. A path is as seen from the root of who names it. */
+/*
+ * An image of the same file by another path: the kernel's records have paths as seen from the root of the process, and lists of
+ * mappings as seen from ours. While an image has its file open, no other file can have the file's number.
+ */
 static struct sf_image *find_same_file(const struct sf_images *images, const struct sf_image_seen *seen)
 {
 	for (size_t i = 0; seen->inode && i < images->all.n; i++) {

@@ -28,7 +28,7 @@ class Row:
     limits: tuple = ()           # of resource.setrlimit
     sampled: frozenset = BOTH    # functions that have samples
     turns: int = 1               # threads that end for good may be a moment late
-    seconds: float = SECONDS
+    seconds: float = SECONDS     # of CPU time
 
     def __str__(self):
         return " ".join([self.program, self.case, *("%s=%s" % limit for limit in self.limits)])

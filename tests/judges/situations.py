@@ -23,6 +23,8 @@ class Situation:
     missing: str = ""                # why it cannot be looked at here
     least: float = 99.9              # of its frames must be equal, in percent
     beginning: str = ""              # the function where the thread begins, if no judge has rules for what it calls
+    may_end: str = ""                # functions whose caller may be gone: where ours ends with no rule there, that is right ...
+    least_shown: float = 90.0        # ... if so many frames are equal all the same
     environment: dict = field(default_factory=dict)
     brief: bool = False              # is looked at in the short form of the tests, too
 
@@ -153,9 +155,9 @@ def situations(programs, scratch):
                   missing="" if os.path.isabs(cc1) else "gcc has no cc1"),
         Situation("perl", ["perl", "-e", PERL], missing=missing("perl")),
         Situation("bash", ["/bin/bash", "-c", BASH]),
-        # Each hundredth moment is in libgcc's last steps to a handler, which put the handler's registers over the saved ones
-        # (frozen/unwind/step_throw.c). Ours ends there; the judges take the handler for the caller.
-        Situation("C++, exceptions", program("cpp_throw", "spin"), least=94),
+        # In libgcc's last steps to a handler, which put the handler's registers over the saved ones (frozen/unwind/step_throw.c), the
+        # judges take the handler for the caller.
+        Situation("C++, exceptions", program("cpp_throw", "spin"), may_end="^_Unwind_(Resume|RaiseException)"),
         Situation("C++, in a destructor meanwhile", program("cpp_throw", "pause"), asleep=True, brief=True),
         Situation("Rust, traits and generics", [rust or ""], missing=no_rust, brief=True),
         Situation("-O2 -fomit-frame-pointer, inlined", program("inlined", "spin"), brief=True),

@@ -84,6 +84,13 @@ static pid_t make_zombie(struct sf_process *ret)
 	return pid;
 }
 
+/* This process, with its map as the system has it. */
+static void read_own(struct sf_process *ret)
+{
+	sf_process_init(ret, getpid());
+	assert_true(sf_process_refresh(ret, images, NULL));
+}
+
 static void forget_recorded(struct sf_process *own)
 {
 	for (size_t i = 0; i < own->recorded.n; i++)
@@ -172,8 +179,7 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	size_t n;
 
 	(void)state;
-	sf_process_init(&own, getpid());
-	assert_true(sf_process_refresh(&own, images, NULL));
+	read_own(&own);
 	n = own.map->n_regions;
 	first = own.map->regions[0].start;
 	end = own.map->regions[0].end;
@@ -205,8 +211,7 @@ static void test_a_file_that_is_no_longer_mapped(void **state)
 	size_t n;
 
 	(void)state;
-	sf_process_init(&own, getpid());
-	assert_true(sf_process_refresh(&own, images, NULL));
+	read_own(&own);
 	n = own.map->n_regions;
 	first = own.map->regions[0].start;
 	last_end = own.map->regions[n - 1].end;
@@ -232,8 +237,7 @@ static void test_a_child_has_its_parents_code(void **state)
 	size_t n;
 
 	(void)state;
-	sf_process_init(&parent, getpid());
-	assert_true(sf_process_refresh(&parent, images, NULL));
+	read_own(&parent);
 	n = parent.map->n_regions;
 	assert_true(sf_process_fork(&process, &parent));
 	for (unsigned i = 0; i < 2; i++) {
@@ -280,8 +284,7 @@ static void test_the_next_program_runs_already(void **state)
 	size_t n;
 
 	(void)state;
-	sf_process_init(&own, getpid());
-	assert_true(sf_process_refresh(&own, images, NULL));
+	read_own(&own);
 	n = own.map->n_regions;
 	vdso = own.vdso;
 	assert_true(vdso);
@@ -338,8 +341,7 @@ static void test_the_map_of_a_new_program_is_renewed_at_once(void **state)
 	size_t n = 0;
 
 	(void)state;
-	sf_process_init(&own, getpid());
-	assert_true(sf_process_refresh(&own, images, NULL));
+	read_own(&own);
 	while (renew_at_great_cost(&own) && n < 100)
 		n++;
 	assert_in_range(n, 10, 20);
@@ -355,8 +357,7 @@ static void test_a_map_is_renewed_for_what_was_recorded(void **state)
 	struct sf_process own;
 
 	(void)state;
-	sf_process_init(&own, getpid());
-	assert_true(sf_process_refresh(&own, images, NULL));
+	read_own(&own);
 	own.n_at_once = 0;
 	assert_false(renew_at_great_cost(&own));
 	add_code(&own, 0x10000000, 0x10001000, "/somewhere/lib.so");

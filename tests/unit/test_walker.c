@@ -17,6 +17,7 @@
 
 #define HANDLE 0x1234
 #define PID 77
+#define PARENT 10
 
 static struct sf_runtime_ops ops;
 static const struct sf_runtime runtime = { .ops = &ops };
@@ -84,7 +85,7 @@ uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid)
 
 bool __wrap_sf_process_is_over(int32_t pid)
 {
-	assert_true(pid == PID || pid == 10);
+	assert_true(pid == PID || pid == PARENT);
 	return is_over;
 }
 
@@ -275,12 +276,12 @@ static void a_child_has_the_code_that_its_parent_has_now(void **state)
 
 	(void)state;
 	known_process(10, 0x8000);
-	assert_true(sf_walker_fork(&walker, 11, 10, NULL));
+	assert_true(sf_walker_fork(&walker, 11, PARENT, NULL));
 	assert_int_equal(n_refreshes, 1);
 	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x8000);
 	assert_true(sf_walker_add_mapping(&walker, 10, &mapping, NULL));
 	walker.processes.items[0].process.map->regions[0].start = 0x9000;
-	assert_true(sf_walker_fork(&walker, 11, 10, NULL)); /* again: the copy of before was made too early */
+	assert_true(sf_walker_fork(&walker, 11, PARENT, NULL)); /* again: the copy of before was made too early */
 	assert_int_equal(n_refreshes, 2);
 	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x9000);
 }
@@ -291,7 +292,7 @@ static void a_child_whose_map_was_read_keeps_it(void **state)
 	(void)state;
 	known_process(10, 0x8000);
 	known_process(11, 0x5000);
-	assert_true(sf_walker_fork(&walker, 11, 10, NULL));
+	assert_true(sf_walker_fork(&walker, 11, PARENT, NULL));
 	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x5000);
 }
 

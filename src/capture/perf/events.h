@@ -67,7 +67,7 @@ struct sf_perf_events {
 /* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);
-/* A part of it. */
+/* The rings only: the part of sf_perf_events_close() in events_rings.c. */
 void sf_perf_events_close_rings(struct sf_perf_events *events);
 
 /*

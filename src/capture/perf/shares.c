@@ -128,6 +128,7 @@ static void lose_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 		sf_relay_loss(perf->base.relay, NULL, SF_LOSS_GONE, &weight);
 }
 
+/* To the threads that are measured for this batch. False: no memory. */
 static bool add_due(struct sf_perf *perf, struct sf_thread *thread)
 {
 	thread->batch.is_due = thread->batch.is_due || sf_vec_push(&perf->due, thread);

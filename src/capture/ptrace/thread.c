@@ -14,7 +14,7 @@
 #define MUCH 8               /* one part of the time of so many */
 #define SOME 100             /* the same */
 #define STACK_MAX ((uint64_t)8 << 20) /* of the stacks that the system makes (getrlimit(2)), unless they are told otherwise */
-#define DEEP_FIRST (1u << 20)
+#define DEEP_FIRST (1u << 20)  /* bytes of the first copy of a deep stack, at most */
 #define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
