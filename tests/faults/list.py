@@ -101,6 +101,7 @@ FAULTS = [
     ("elf/go_tables.c", "{ 0xfffffff0, 3, 6, 7, 2, 4, 4, 16 }", "{ 0xfffffff0, 3, 6, 7, 2, 4, 8, 16 }", "test_go_tables"),
     ("target/process.c", "process->n_at_once -= process->n_at_once > 0;\n", "", "test_recorded_maps"),
     ("target/process.c", "return process->n_at_once ? 0 : pause_ns;", "return pause_ns;", "test_recorded_maps"),
+    ("frozen/signal/workspace.c", "workspace->mapped_size = size;", "workspace->mapped_size = size;\n\tmemset(&workspace->lines, 0, sizeof(workspace->lines));", "test_own_memory"),
     ("frozen/signal/kept_walks.c", "if (is_stale && !is_last) {", "if (is_stale) {", "test_kept_stills"),
     ("frozen/signal/kept_walks.c", "workspace->copy = &stack;", "workspace->copy = NULL;", "test_kept_stills"),
     ("frozen/signal/kept_walks.c", "(serial && item->sample.serial != serial)", "!serial", "test_kept_stills"),

@@ -207,6 +207,24 @@ static void test_workspace(void **state)
 	assert_null(sf_workspace_create(&by_call, SF_MAX_DEPTH, (size_t)1 << 62));
 }
 
+/* Each fork() of a program copies the pages that its 32 workspaces have touched. */
+static void test_a_new_workspace_has_one_page(void **state)
+{
+	struct sf_workspace *made = sf_workspace_create(&by_call, SF_MAX_DEPTH, 2 * PAGE);
+	uint8_t in_memory[512];
+	size_t n_pages, n = 0;
+
+	(void)state;
+	assert_non_null(made);
+	n_pages = made->mapped_size / PAGE;
+	assert_in_range(n_pages, 4, sizeof(in_memory));
+	assert_int_equal(mincore(made, made->mapped_size, in_memory), 0);
+	for (size_t i = 0; i < n_pages; i++)
+		n += in_memory[i] & 1;
+	assert_int_equal(n, 1);
+	sf_workspace_destroy(made);
+}
+
 /* The reader that a walk gets, after one that ends at once. */
 static const struct sf_reader *new_walk(void)
 {
@@ -331,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_writing_is_refused),
 		cmocka_unit_test(test_workspace),
+		cmocka_unit_test(test_a_new_workspace_has_one_page),
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_code_is_no_piece),

@@ -44,15 +44,14 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 		return NULL;
 	bytes = (uint8_t *)mapped;
 	workspace = (struct sf_workspace *)(void *)bytes;
-	*workspace = (struct sf_workspace){
-		.access = access,
-		.trace = { .frames = (struct sf_frame *)(void *)(bytes + frames),
-			   .capacity = max_depth },
-		.packed = (struct sf_stream_frame *)(void *)(bytes + packed),
-		.piece = bytes + piece,
-		.piece_capacity = piece_size,
-		.mapped_size = size,
-	};
+	/* The rest is zeroes already. What is not written has no pages, which each fork() would copy. */
+	workspace->access = access;
+	workspace->trace.frames = (struct sf_frame *)(void *)(bytes + frames);
+	workspace->trace.capacity = max_depth;
+	workspace->packed = (struct sf_stream_frame *)(void *)(bytes + packed);
+	workspace->piece = bytes + piece;
+	workspace->piece_capacity = piece_size;
+	workspace->mapped_size = size;
 	for (size_t i = 0; i < SF_MAX_RUNTIMES; i++)
 		workspace->scratch[i] = bytes + scratch + i * SF_RUNTIME_SCRATCH;
 	return workspace;
