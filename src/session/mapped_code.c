@@ -8,18 +8,15 @@
 #include "frozen/unwind/code_map.h"
 #include "os/process.h"
 
-#define MAX_SEGMENTS 16
-
 /* Where the file has the byte that is linked to run at `address`. */
 static bool find_offset(const struct sf_image *image, uint64_t address, uint64_t *ret)
 {
-	struct sf_elf_code code[MAX_SEGMENTS];
-	const size_t n = sf_elf_code(image->fd, code, MAX_SEGMENTS);
+	for (size_t i = 0; i < image->n_code; i++) {
+		const struct sf_elf_code *code = &image->code[i];
 
-	for (size_t i = 0; i < n; i++) {
-		if (address < code[i].address || address - code[i].address >= code[i].size)
+		if (address < code->address || address - code->address >= code->size)
 			continue;
-		*ret = code[i].offset + (address - code[i].address);
+		*ret = code->offset + (address - code->address);
 		return true;
 	}
 	return false;

@@ -16,7 +16,7 @@
 #include "elf/work.h"
 #include "frozen/unwind/table.h"
 
-#define SF_MAX_IMAGE_CODE 8 /* executable segments: one in nearly all files */
+#define SF_MAX_IMAGE_CODE 16 /* executable segments: one in nearly all files */
 
 struct sf_image {
 	uint32_t number;        /* in the recording; from 1 */
@@ -29,8 +29,7 @@ struct sf_image {
 	uint64_t inode, device;
 	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
-	size_t   n_code;        /* when fd was closed early (sf_image_close): what maps need of
-				 * it */
+	size_t   n_code;        /* executable segments, read when the file was opened */
 	struct sf_elf_code code[SF_MAX_IMAGE_CODE];
 	struct sf_table table;  /* table.header is NULL: none could be made */
 	struct sf_work *work;   /* what making a table counts as; shared by all images of a set */
@@ -45,9 +44,8 @@ struct sf_image {
 bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret);
 
 /*
- * Closes the file, keeps what code maps need of it: for an agent, which must not hold descriptors
- * in a process that is not its own. A table that is missing by then stays so, unless the caller
- * opens the file anew.
+ * Closes the file: for an agent, which must not hold descriptors in a process that is not its own. A table that is missing by
+ * then stays so, unless the caller opens the file anew.
  */
 void sf_image_close(struct sf_image *image);
 

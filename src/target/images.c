@@ -110,6 +110,7 @@ static struct sf_image *add_image(struct sf_images *images, struct sf_image *ima
 	if (sf_vec_reserve(&images->all, 1))
 		image->number = sf_intern_add(images->keys, key, size, NULL);
 	if (image->number) {
+		image->n_code = image->fd >= 0 ? sf_elf_code(image->fd, image->code, SF_MAX_IMAGE_CODE) : 0;
 		images->all.items[images->all.n++] = image;
 		return image;
 	}

@@ -28,6 +28,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
+	uint64_t same_pause_ns;       /* longer each time that the map was found to be the same; 0: it was another one */
 	uint32_t n_at_once;           /* refreshes that no pause delays */
 	bool is_outdated;             /* an engine has recorded a mapping since `map` was read */
 	bool map_is_inherited;        /* `map` has the parent's code, which the next program's recorded mappings replace */
@@ -48,11 +49,14 @@ void sf_process_replace_runtime(struct sf_process *process, const struct sf_runt
 void sf_process_show_runtimes(struct sf_process *process);
 
 /*
- * Reads the memory map anew, opens and loads images that are new, and replaces process->map (the
- * old one is freed: no walk may be using it). On failure the old map stays.
+ * Reads the memory map anew, and opens and loads images that are new. Replaces process->map if it is another one; the
+ * old one is freed: no walk may be using it. On failure the old map stays.
  */
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
+/* The same, but an old map that was replaced is not freed: *old_ret, the caller's. NULL: there was none, or it stays. */
+bool sf_process_refresh_beside(struct sf_process *process, struct sf_images *images, struct sf_code_map **old_ret,
+			       struct sf_error *err);
 
 /*
  * Adds code that the process has mapped, by the record of an engine. The next refresh uses it if the process has ended,
@@ -76,7 +80,8 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 
 /*
  * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a
- * twentieth of the time then. In a program's first second, when the loader maps its libraries, the first refreshes are made
+ * twentieth of the time then, and ever less while it stays the same: some programs have code without rules, which might be
+ * new code. In a program's first second, when the loader maps its libraries, the first refreshes are made
  * at once, and later ones take less than a third of the time. While images are loaded, they take half, as each image is
  * loaded once.
  */
@@ -84,7 +89,7 @@ uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t 
 
 /*
  * sf_process_refresh, for a pc that is in no region, unless the map was read too recently. A process that executes another
- * program begins anew: its map is renewed at once. True when the map was renewed.
+ * program begins anew: its map is renewed at once. True: the map is another one now.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

@@ -9,12 +9,19 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -191,6 +198,164 @@ static void each_column_is_read(void **state)
 	close(fd);
 }
 
+/* --- executable mappings alone --- */
+
+#define MAX_CODE 64
+
+struct code {
+	size_t n;
+	struct sf_mapping all[MAX_CODE];
+	char paths[MAX_CODE][2 * PATH_MAX];
+};
+
+static bool note_code(const struct sf_mapping *mapping, void *arg)
+{
+	struct code *code = arg;
+
+	if (!mapping->executable || strcmp(mapping->path, "[vsyscall]") == 0 || code->n == MAX_CODE)
+		return true;
+	code->all[code->n] = *mapping;
+	snprintf(code->paths[code->n++], sizeof(code->paths[0]), "%s", mapping->path);
+	return true;
+}
+
+static bool is_same(const struct code *code, const struct code *listed, size_t i)
+{
+	const struct sf_mapping *a = &code->all[i], *b = &listed->all[i];
+
+	return a->start == b->start && a->end == b->end && a->offset == b->offset && a->inode == b->inode && a->device == b->device &&
+	       a->executable && a->readable == b->readable && a->is_own == b->is_own && a->deleted == b->deleted &&
+	       strcmp(code->paths[i], strlen(listed->paths[i]) < PATH_MAX ? listed->paths[i] : "") == 0;
+}
+
+/* Whether they are those of the list; a path that is too long for a query is left out. */
+static bool is_as_listed(pid_t pid)
+{
+	static struct code code, listed;
+	bool same;
+
+	code.n = listed.n = 0;
+	same = sf_process_code_maps(pid, note_code, &code, NULL) && sf_process_maps(pid, note_code, &listed, NULL) && code.n == listed.n;
+	for (size_t i = 0; same && i < code.n; i++)
+		same = is_same(&code, &listed, i);
+	return same && code.n > 3;
+}
+
+/* A process that has mapped the file in several ways, and deleted it in between. */
+static pid_t start_mapping(int fd)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(ftruncate(fd, (off_t)(3 * page)), 0);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		mmap(NULL, page, PROT_EXEC, MAP_SHARED, fd, 0);
+		mmap(NULL, page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, fd, (off_t)page);
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, fd, (off_t)page);
+		mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 0);
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static bool refuse_queries(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void code_is_as_the_list_has_it(void **state)
+{
+	const int fd = open(path, O_RDWR);
+	const pid_t pid = start_mapping(fd);
+	pid_t without;
+	int status;
+	(void)state;
+
+	assert_true(is_as_listed(pid));
+	assert_int_equal(unlink(path), 0);
+	assert_true(is_as_listed(pid));
+	assert_true(is_as_listed(getpid()));
+	without = fork();
+	if (without == 0)
+		_exit(refuse_queries() && is_as_listed(pid) ? 0 : 1);
+	assert_int_equal(waitpid(without, &status, 0), without);
+	assert_int_equal(status, 0);
+	end(pid);
+	close(fd);
+}
+
+static void code_of_a_process_that_has_ended(void **state)
+{
+	const pid_t pid = fork();
+	siginfo_t info;
+	struct code code = { 0 };
+	struct sf_error err;
+	(void)state;
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(sf_process_code_maps(pid, note_code, &code, NULL)); /* as its list: it is empty */
+	assert_int_equal(code.n, 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(sf_process_code_maps(pid, note_code, &code, &err));
+}
+
+#define LEVELS 18
+
+/* A file whose path is longer than PATH_MAX. */
+static void a_path_may_be_too_long(void **state)
+{
+	int folders[LEVELS + 1], fd;
+	char name[251];
+	pid_t pid;
+	(void)state;
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	folders[0] = open(folder, O_PATH | O_DIRECTORY);
+	for (unsigned i = 0; i < LEVELS; i++) {
+		assert_int_equal(mkdirat(folders[i], name, 0700), 0);
+		folders[i + 1] = openat(folders[i], name, O_PATH | O_DIRECTORY);
+	}
+	fd = openat(folders[LEVELS], "code", O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	pid = start_mapping(fd);
+	assert_true(is_as_listed(pid));
+	end(pid);
+	close(fd);
+	assert_int_equal(unlinkat(folders[LEVELS], "code", 0), 0);
+	for (unsigned i = LEVELS; i-- > 0;) {
+		close(folders[i + 1]);
+		assert_int_equal(unlinkat(folders[i], name, AT_REMOVEDIR), 0);
+	}
+	close(folders[0]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -200,6 +365,9 @@ int main(void)
 		TEST(a_replaced_file_is_not_taken),
 		TEST(what_is_no_file_is_not_taken),
 		TEST(each_column_is_read),
+		TEST(code_is_as_the_list_has_it),
+		TEST(code_of_a_process_that_has_ended),
+		TEST(a_path_may_be_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,7 @@ static void test_no_two_maps_have_one_serial(void **state)
 	add_mapping(0x1000, 0x3000, path);
 	assert_true(sf_process_refresh(&process, images, NULL));
 	serials[0] = process.map->serial;
+	add_mapping(0x4000, 0x5000, path);
 	assert_true(sf_process_refresh(&process, images, NULL));
 	serials[1] = process.map->serial;
 	sf_process_show_runtimes(&process);
@@ -142,6 +143,45 @@ static void test_no_two_maps_have_one_serial(void **state)
 	sf_process_deinit(&child);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(serials[i] && (!i || serials[i] > serials[i - 1]));
+}
+
+/* What is known of walks by a map stays when it is read again and is the same, and it is read again ever later. */
+static void test_a_map_that_stays_the_same(void **state)
+{
+	const struct sf_code_map *map;
+	uint64_t serial, now_ns, pause_ns, last_ns = 0;
+	struct sf_code_map *old;
+
+	(void)state;
+	add_mapping(0x1000, 0x3000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	process.since_ns = 0; /* it is no longer new */
+	map = process.map;
+	serial = map->serial;
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(sf_process_refresh_beside(&process, images, &old, NULL));
+		assert_null(old);
+		assert_ptr_equal(process.map, map);
+		assert_int_equal(map->serial, serial);
+		process.refresh_cost_ns = process.load_cost_ns = 0;
+		now_ns = process.refreshed_ns;
+		pause_ns = sf_process_refresh_pause_ns(&process, now_ns);
+		assert_true(pause_ns > last_ns || pause_ns == 200000000);
+		last_ns = pause_ns;
+	}
+	assert_int_equal(last_ns, 200000000);
+	assert_false(sf_process_refresh_stale(&process, images));
+	assert_int_equal(process.refreshed_ns, now_ns); /* it was not read */
+	process.refreshed_ns = 0;
+	assert_false(sf_process_refresh_stale(&process, images));
+	assert_true(process.refreshed_ns); /* it was read, and is the same */
+	add_mapping(0x4000, 0x5000, path);
+	assert_true(sf_process_refresh_beside(&process, images, &old, NULL));
+	assert_ptr_equal(old, map);
+	assert_true(old->n_regions == 1 && process.map->n_regions == 2);
+	free(old);
+	process.refresh_cost_ns = process.load_cost_ns = 0;
+	assert_in_range(sf_process_refresh_pause_ns(&process, now_ns), 1, 10000000);
 }
 
 /* A file that has replaced the one that was mapped is not taken for it. */
@@ -328,10 +368,14 @@ static void test_an_empty_map_is_renewed_at_once(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Whether it is read again. */
 static bool renew_at_great_cost(struct sf_process *own)
 {
+	const uint64_t refreshed_ns = own->refreshed_ns;
+
 	own->refresh_cost_ns = UINT64_C(1000000000);
-	return sf_process_refresh_stale(own, images);
+	sf_process_refresh_stale(own, images);
+	return own->refreshed_ns != refreshed_ns;
 }
 
 /* When a program starts, its map is read again at once, whatever that costs: but not at every unknown address for ever. */
@@ -361,9 +405,8 @@ static void test_a_map_is_renewed_for_what_was_recorded(void **state)
 	own.n_at_once = 0;
 	assert_false(renew_at_great_cost(&own));
 	add_code(&own, 0x10000000, 0x10001000, "/somewhere/lib.so");
-	assert_true(sf_process_refresh_stale(&own, images));
-	own.refresh_cost_ns = UINT64_C(1000000000);
-	assert_false(sf_process_refresh_stale(&own, images));
+	assert_true(renew_at_great_cost(&own));
+	assert_false(renew_at_great_cost(&own));
 	sf_process_deinit(&own);
 }
 
@@ -431,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_from_recorded_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_two_maps_have_one_serial, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_map_that_stays_the_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),

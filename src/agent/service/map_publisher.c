@@ -21,8 +21,6 @@
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
-#define STALE_MIN_NS 10000000u        /* ... where that code stays unknown, so long, and each time longer, */
-#define STALE_MAX_NS 200000000u       /* ... at most so long; */
 #define YOUNG_NS 1000000000u          /* not in the first second, when libraries are mapped */
 #define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
 				       * tables */
@@ -164,13 +162,6 @@ static bool write_images(struct sf_service *service)
 
 /* --- maps --- */
 
-static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
-{
-	return a && b && a->n_runtimes == b->n_runtimes &&
-	       memcmp(a->runtimes, b->runtimes, sizeof(a->runtimes)) == 0 && a->n_regions == b->n_regions &&
-	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
-}
-
 /*
  * Publishes the new map by one store. A walk that began before the store goes on with the old map, so
  * the old map is freed later.
@@ -189,23 +180,19 @@ static void publish(struct sf_service *service, struct sf_code_map *old)
 
 static bool renew(struct sf_service *service, struct sf_error *err)
 {
-	struct sf_code_map *old = service->process.map;
-	struct sf_code_map *made;
+	const struct sf_code_map *before = service->process.map;
+	struct sf_code_map *old; /* not freed: walks may be using it */
 
-	/* Not to be freed by the refresh: walks may be using it. */
-	service->process.map = NULL;
-	if (!sf_process_refresh(&service->process, service->images, err)) {
-		service->process.map = old;
+	if (!sf_process_refresh_beside(&service->process, service->images, &old, err))
 		return false;
-	}
-	made = service->process.map;
-	if (is_same(old, made) || !sf_vec_reserve(&service->retired, service->retired.n + 1) ||
-	    !write_images(service)) {
-		free(made);
-		service->process.map = old;
+	if (service->process.map == before)
+		return true;
+	if (sf_vec_reserve(&service->retired, service->retired.n + 1) && write_images(service)) {
+		publish(service, old);
 		return true;
 	}
-	publish(service, old);
+	free(service->process.map);
+	service->process.map = old;
 	return true;
 }
 
@@ -276,24 +263,19 @@ static bool is_stale(const struct sf_service *service)
 	return atomic_load_explicit(&sf_handler.code.map_stale, memory_order_relaxed) != 0;
 }
 
-static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
+static uint64_t wanted_pause_ns(const struct sf_service *service)
 {
-	const bool stale = is_stale(service);
-
-	if (service->renew || (stale && young))
-		return 0;
-	return stale ? service->stale_pause_ns : service->renew_pause_ns;
+	return service->renew || is_stale(service) ? 0 : service->renew_pause_ns;
 }
 
 /* When the map is to be renewed. */
 static uint64_t due_ns(const struct sf_service *service, uint64_t now_ns)
 {
-	const bool young = now_ns - service->process.since_ns < YOUNG_NS;
 	const uint64_t pause_ns = sf_process_refresh_pause_ns(&service->process, now_ns);
 
 	if (service->urgent)
 		return now_ns;
-	return service->process.refreshed_ns + longer(pause_ns, wanted_pause_ns(service, young));
+	return service->process.refreshed_ns + longer(pause_ns, wanted_pause_ns(service));
 }
 
 static void say_whether_complete(struct sf_service *service)
@@ -301,10 +283,7 @@ static void say_whether_complete(struct sf_service *service)
 	atomic_store(&service->incomplete, service->missing.n > 0 || service->renew);
 }
 
-/*
- * A map that stays the same is looked at more and more seldom: also where code is met again and
- * again that no file maps, as a program makes it for itself.
- */
+/* A map that stays the same is looked at more and more seldom. */
 static void renew_now(struct sf_service *service)
 {
 	const struct sf_code_map *before = service->process.map;
@@ -316,16 +295,10 @@ static void renew_now(struct sf_service *service)
 		sf_runtime_publisher_refresh(service, true);
 	service->renew = service->urgent = false;
 	renew(service, NULL);
-	if (service->process.map != before) {
-		service->stale_pause_ns = 0;
+	if (service->process.map != before)
 		service->renew_pause_ns = RENEW_NS;
-	} else if (stale) {
-		service->stale_pause_ns =
-			longer(STALE_MIN_NS, earlier(2 * service->stale_pause_ns, STALE_MAX_NS));
-	} else {
-		service->stale_pause_ns = 0;
+	else if (!stale)
 		service->renew_pause_ns = earlier(2 * service->renew_pause_ns, RENEW_MAX_NS);
-	}
 }
 
 static uint64_t retry_due_ns(const struct sf_service *service, uint64_t now_ns)

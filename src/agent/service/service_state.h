@@ -81,8 +81,7 @@ struct sf_service {
 	SF_VEC(struct sf_kept_miss) missing;
 	uint32_t n_written;       /* images up to this number have their records */
 	uint64_t missing_tried_ns;
-	uint64_t renew_pause_ns;  /* until the map is read again, ... */
-	uint64_t stale_pause_ns;  /* ... and where unknown code was met */
+	uint64_t renew_pause_ns;  /* until the map is read again, unless unknown code is met */
 	bool renew;               /* a table has come since the map was made */
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -56,6 +57,11 @@ static bool parse_line(char *line, struct sf_mapping *ret)
 	return true;
 }
 
+static bool fail(int32_t pid, struct sf_error *err)
+{
+	return sf_fail_os(err, "cannot read the memory map of pid %d", pid);
+}
+
 bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err)
 {
 	int fd = sf_proc_open(pid, 0, "maps");
@@ -64,7 +70,7 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 	size_t room = 0;
 
 	if (!file) {
-		sf_fail_os(err, "cannot read the memory map of pid %d", pid);
+		fail(pid, err);
 		if (fd >= 0)
 			close(fd);
 		return false;
@@ -78,6 +84,100 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 	}
 	return true;
 }
+
+/* --- executable mappings by queries --- */
+
+/* struct procmap_query of linux/fs.h, since Linux 6.11. */
+struct query {
+	uint64_t size, flags, address; /* what is wanted */
+	uint64_t start, end, found_flags, page_size, offset, inode;
+	uint32_t major_number, minor_number, name_size, build_id_size;
+	uint64_t name_address, build_id_address;
+};
+
+#define QUERY _IOWR('f', 17, struct query) /* PROCMAP_QUERY */
+#define READABLE 0x01u
+#define WRITABLE 0x02u
+#define EXECUTABLE 0x04u
+#define SHARED 0x08u
+#define OR_NEXT 0x10u
+
+/* The first one that ends behind the address. A name that is too long is left out. False and errno, ENOENT: there is none. */
+static bool query_next(int fd, uint64_t address, struct query *ret, char name[PATH_MAX])
+{
+	*ret = (struct query){
+		.size = sizeof(*ret), .flags = EXECUTABLE | OR_NEXT, .address = address,
+		.name_size = PATH_MAX, .name_address = (uintptr_t)name,
+	};
+	name[0] = 0;
+	if (ioctl(fd, QUERY, ret) == 0)
+		return true;
+	if (errno != ENAMETOOLONG)
+		return false;
+	ret->name_size = 0;
+	ret->name_address = 0;
+	return ioctl(fd, QUERY, ret) == 0;
+}
+
+static struct sf_mapping of_query(const struct query *query, char *name)
+{
+	return (struct sf_mapping){
+		.start = query->start, .end = query->end, .offset = query->offset, .inode = query->inode,
+		.device = makedev(query->major_number, query->minor_number),
+		.executable = true,
+		.readable = query->found_flags & READABLE,
+		.is_own = (query->found_flags & (WRITABLE | SHARED)) == WRITABLE,
+		.deleted = cut_deleted(name, strlen(name)),
+		.path = name,
+	};
+}
+
+enum answer { ANSWER_ALL, ANSWER_PART, ANSWER_NONE };
+
+/* ANSWER_NONE: the kernel cannot be queried, or the process has ended. */
+static enum answer query_all(int fd, sf_mapping_fn *fn, void *arg)
+{
+	char name[PATH_MAX];
+	struct query query;
+	uint64_t address = 0;
+
+	while (query_next(fd, address, &query, name)) {
+		const struct sf_mapping mapping = of_query(&query, name);
+
+		if (!fn(&mapping, arg))
+			return ANSWER_PART;
+		address = query.end;
+	}
+	if (errno == ENOENT)
+		return ANSWER_ALL;
+	return address ? ANSWER_PART : ANSWER_NONE;
+}
+
+struct filter {
+	sf_mapping_fn *fn;
+	void *arg;
+};
+
+static bool pass_executable(const struct sf_mapping *mapping, void *arg)
+{
+	const struct filter *filter = arg;
+
+	return !mapping->executable || filter->fn(mapping, filter->arg);
+}
+
+/* Of the own process the list is read: a filter of the program in which the agent is may end it for another system call. */
+bool sf_process_code_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = pid == getpid() ? -1 : sf_proc_open(pid, 0, "maps");
+	const enum answer answer = fd < 0 ? ANSWER_NONE : query_all(fd, fn, arg);
+	struct filter filter = { fn, arg };
+
+	if (answer == ANSWER_PART)
+		return fail(pid, err);
+	return answer == ANSWER_ALL || sf_process_maps(pid, pass_executable, &filter, err);
+}
+
+/* --- the files behind mappings --- */
 
 int sf_process_open_root(int32_t pid)
 {
