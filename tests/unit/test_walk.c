@@ -11,7 +11,7 @@
 
 #include "recorded.h"
 
-enum { RAX = 0, RBX = 3, RSI = 4, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
+enum { RAX = 0, RCX = 2, RBX = 3, RSI = 4, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 
 /* Two images with rows, code without (a JIT's), the C library's trampoline, two stacks. */
 #define APP 0x400000
@@ -1099,6 +1099,31 @@ static void an_aligned_function_without_rules(void **state)
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
 }
 
+/* As x264's routines in assembly, which call others: call; mov %rcx, %rsp; ret. The other one: nop; ret. With pop %rcx it has a frame. */
+static void an_aligned_function_that_has_called(void **state)
+{
+	static const uint8_t called[] = { 0x90, 0xc3 }, with_frame[] = { 0x90, 0x59, 0xc3 };
+	static const uint8_t aligned[] = { 0xe8, 0, 0, 0, 0, 0x48, 0x89, 0xcc, 0xc3 };
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x50, called, sizeof(called));
+	recorded_bytes(&r, JIT + 0x80, aligned, sizeof(aligned));
+	recorded_reg(&r, RBP, 1);
+	recorded_reg(&r, RCX, STACK + 0x800);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x800, APP + 0x310);
+	put_call(JIT + 0x80);
+	put_call(APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, CODE },
+		      { APP + 0x310, STACK + 0x808, GUESS });
+	recorded_bytes(&r, JIT + 0x50, with_frame, sizeof(with_frame));
+	recorded_put(&r, STACK + 0x108, JIT + 0x80);
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF }, { JIT + 0x80, STACK + 0x110, CODE });
+}
+
 /* As OpenSSL's bn_gather5: mov %r10, %rsp; ret. Its rules say that it took nothing from the stack. */
 static void rules_that_lead_to_no_return_address(void **state)
 {
@@ -1897,6 +1922,7 @@ int main(void)
 		TEST(weaker_evidence_in_its_order),
 		TEST(registers_above_code_without_rows),
 		TEST(an_aligned_function_without_rules),
+		TEST(an_aligned_function_that_has_called),
 		TEST(code_that_leaves_sp_alone),
 		TEST(rules_that_lead_to_no_return_address),
 		TEST(code_without_rules_on_a_short_copy),

@@ -23,16 +23,17 @@ static bool is_return_address(const struct sf_cursor *cursor, uint64_t pc)
 	return sf_frame_region(still, pc, false) && still->arch->is_behind_call(&code, pc, &target);
 }
 
-/* Where registers other than fp and sp were saved was not looked at. A function without a frame has saved none. */
+/*
+ * Where registers other than fp and sp were saved was not looked at. A function without a frame has saved none: its caller has
+ * those that it has, as debuggers take it, too. Routines in assembly keep their old sp in any register.
+ */
 static enum sf_step take(struct sf_cursor *cursor, uint64_t pc, uint64_t sp, enum sf_via via)
 {
 	const struct sf_arch *arch = cursor->still->arch;
 	const bool has_frame = sp != cursor->regs.r[arch->sp] + 8;
-	uint64_t kept = UINT64_C(1) << arch->fp;
 
-	for (unsigned i = 0; i < arch->n_saved && !has_frame; i++)
-		kept |= UINT64_C(1) << arch->saved[i];
-	cursor->regs.known &= kept;
+	if (has_frame)
+		cursor->regs.known &= UINT64_C(1) << arch->fp;
 	cursor->regs.pc = pc;
 	sf_reg_set(&cursor->regs, arch->sp, sp);
 	cursor->via = (uint8_t)via;
@@ -102,8 +103,8 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 	uint64_t behind, kept;
 	unsigned reg;
 
-	if (!cursor->exact || !arch->find_kept_sp || !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) ||
-	    !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) ||
+	if (!(cursor->exact || cursor->via == SF_VIA_CODE) || !arch->find_kept_sp ||
+	    !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) || !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) ||
 	    exit.is_by_fp || exit.is_half || exit.is_kept)
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
