@@ -291,6 +291,7 @@ static const struct sf_interpose_hooks hooks = {
 	.before_filter = before_filter,
 	.step_aside = step_aside,
 	.come_back = sf_aside_end,
+	.own_threads = sf_spawned_count,
 	.thread_ends = thread_ends,
 	.before_fork = before_fork,
 	.after_fork = after_fork,

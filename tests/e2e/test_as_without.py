@@ -56,7 +56,10 @@ ROWS = [
     *(Row("in_alone", case) for case in ("plain", "keepcaps", "securebits", "capabilities", "no_capabilities", "bounding")),
     # Namespaces.
     *(Row("in_alone", case) for case in ("user", "user_and_mounts", "by_number", "mounts", "enter_user", "enter_mounts", "enter_process")),
+    Row("in_alone", "bare_child"),
     Row("in_alone", "children", sampled=BEFORE, turns=8 if LONG else 2),
+    # The number of its threads.
+    Row("in_counts", "links"),
     # What a thread changes for itself: filters, scheduling, CPUs, namespaces, a cgroup of threads.
     *(Row("in_follows", case) for case in ("filter", "strange_filter", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
                                            "one_each", "time_of_children", "enter_own", "thread_cgroups")),

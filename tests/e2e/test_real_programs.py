@@ -15,7 +15,7 @@ import threading
 
 import pytest
 
-from conftest import AGENT, need
+from conftest import AGENT, NOBODY, need
 from processes import Target, cpu_of, tids_of, until
 from recordings import Recording
 
@@ -369,3 +369,38 @@ def test_tools(stillframe, tmp_path, name, walk):
         # 0.15 s are 75 ticks; cpu_of() counts in hundredths.
         assert recording.samples > 40, done
     recording.assert_accounts()
+
+
+BROWSER = "/usr/lib/chromium/chromium"   # without Debian's script
+PAGE = "data:text/html,<p id=p>%s</p><script>let k = 0; for (const t = Date.now(); Date.now() - t < 300;) k += Math.sin(k); " \
+       "document.getElementById('p').textContent = 2 + 2</script>"
+
+
+def browse(everybodys, *before):
+    """What Chromium shows of the page. All that it has started ends with it."""
+    command = [*NOBODY, *map(str, before), BROWSER, "--headless", "--disable-gpu", "--dump-dom", PAGE]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               cwd=everybodys.folder, env=everybodys.environment, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return process.returncode, out, err
+
+
+@pytest.mark.long("handler")   # nothing here depends on the walk
+@by_both_walks
+def test_chromium_in_its_sandbox(everybodys, walk):
+    """Its zygote ends itself if it has more threads than one, and makes system calls in a child that has no thread-local variables."""
+    if not os.path.exists(BROWSER):
+        pytest.skip("chromium is not installed")
+    status, shown, why = browse(everybodys)
+    if status:
+        pytest.skip("chromium's sandbox does not work here: " + why[-200:])
+    out = everybodys.path("browser.sfr")
+    done = browse(everybodys, everybodys.stillframe(), "record", "-q", "-e", "signal", "--walk", walk, "--children", "-o", out, "--")
+    assert done[:2] == (0, shown) and "<p id=\"p\">4</p>" in shown, done
+    Recording(out).assert_accounts()

@@ -126,6 +126,24 @@ static void children(void)
 	SAY(status);
 }
 
+/* As Chromium makes one: its thread register leads to zeroes, so it has no errno. */
+static int call_without_variables(void *arg)
+{
+	return syscall(SYS_getppid) == *(pid_t *)arg && syscall(SYS_unshare, 0) == 0 ? 5 : 6;
+}
+
+static void bare_child(void)
+{
+	static char stack[65536], thread[8192];
+	pid_t own = getpid(), pid;
+	int status = 0;
+
+	pid = clone(call_without_variables, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD, &own, NULL,
+		    thread + sizeof(thread) / 2, NULL);
+	waitpid(pid, &status, 0);
+	SAY(status);
+}
+
 /* A child in namespaces of its own, which waits for its end. */
 static pid_t make_child(void)
 {
@@ -266,6 +284,7 @@ static const struct {
 	{ "by_number", by_number },
 	{ "mounts", mounts },
 	{ "children", children },
+	{ "bare_child", bare_child },
 	{ "enter_user", enter_user },
 	{ "enter_mounts", enter_mounts },
 	{ "enter_process", enter_process },

@@ -24,19 +24,25 @@
 bool sf_interpose_step_aside(enum sf_demand demand)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
-	int error = errno;
-	bool aside = demand != SF_DEMAND_NOTHING && hooks && hooks->step_aside(demand);
+	bool aside;
+	int error;
 
+	if (demand == SF_DEMAND_NOTHING || !hooks)
+		return false;
+	error = errno;
+	aside = hooks->step_aside(demand);
 	errno = error;
 	return aside;
 }
 
 void sf_interpose_come_back(bool is_due)
 {
-	int error = errno;
+	int error;
 
-	if (is_due)
-		atomic_load(&sf_interpose_hooks)->come_back();
+	if (!is_due)
+		return;
+	error = errno;
+	atomic_load(&sf_interpose_hooks)->come_back();
 	errno = error;
 }
 

@@ -25,10 +25,12 @@ static bool is_filter(const struct sf_filter_call *call)
 void sf_interpose_before(const struct sf_filter_call *call)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
-	int error = errno;
+	int error;
 
-	if (hooks && is_filter(call))
-		hooks->before_filter(call);
+	if (!hooks || !is_filter(call))
+		return;
+	error = errno;
+	hooks->before_filter(call);
 	errno = error;
 }
 

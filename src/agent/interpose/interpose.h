@@ -2,6 +2,9 @@
 /*
  * Functions of libc that the agent stands in front of. These files are compiled into the shared
  * library itself, not into the archive that unit tests link. They call the rest of the agent through sf_interpose_hooks.
+ *
+ * A call in which the agent has nothing to do touches no thread-local variable, errno neither, unless it fails: Chromium
+ * makes system calls in a child of clone(2) whose thread register leads to zeroes.
  */
 #ifndef SF_AGENT_INTERPOSE_INTERPOSE_H
 #define SF_AGENT_INTERPOSE_INTERPOSE_H
@@ -20,7 +23,8 @@
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
-	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty)
+	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) \
+	X(stat) X(stat64) X(fstatat) X(fstatat64) X(__xstat) X(__xstat64) X(__fxstatat) X(__fxstatat64)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -63,6 +67,7 @@ struct sf_interpose_hooks {
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
 	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */
 	void (*come_back)(void);
+	unsigned (*own_threads)(void);                                 /* how many threads the agent has */
 	void (*thread_ends)(void);                                     /* the calling thread is about to end, and no other */
 	/* Around a fork; the last one in the child. All keep errno. */
 	void (*before_fork)(void);
