@@ -104,8 +104,8 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 	unsigned reg;
 
 	if (!(cursor->exact || cursor->via == SF_VIA_CODE) || !arch->find_kept_sp ||
-	    !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) || !sf_reg_known(&cursor->regs, reg) || !arch->find_exit(code, behind, &exit) ||
-	    exit.is_by_fp || exit.is_half || exit.is_kept)
+	    !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) || !sf_reg_known(&cursor->regs, reg) ||
+	    !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_half || exit.is_kept)
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
 	if (!is_old_sp(cursor, kept))
