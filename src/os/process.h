@@ -161,6 +161,8 @@ int sf_process_open_path(int32_t pid, const char *path);
  * the thread of this number has no memory any more. Signal-safe.
  */
 size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+/* The same, of a process whose first thread may have ended, which has no memory then. Not signal-safe. */
+size_t sf_process_read_live(int32_t pid, void *ret, uint64_t addr, size_t size);
 
 /* Whether the process has ended, or has got so far with its end that its memory is gone. */
 bool sf_process_is_over(int32_t pid);

@@ -211,7 +211,7 @@ static bool is_replaced(const struct sf_process *process)
 	char byte;
 
 	return sf_process_map_is_read(process) &&
-	       !sf_process_read(sf_process_live_id(process->pid), &byte, process->map->regions[0].start, 1);
+	       !sf_process_read_live(process->pid, &byte, process->map->regions[0].start, 1);
 }
 
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns)

@@ -312,12 +312,19 @@ size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
+size_t sf_process_read_live(int32_t pid, void *ret, uint64_t addr, size_t size)
+{
+	const size_t n = sf_process_read(pid, ret, addr, size);
+
+	return n || errno != ESRCH ? n : sf_process_read(sf_process_live_id(pid), ret, addr, size);
+}
+
 /* Nothing is mapped at address 0: there a process that has memory fails with EFAULT, and one that has none with ESRCH. */
 bool sf_process_is_over(int32_t pid)
 {
 	char byte;
 
-	return !sf_process_read(sf_process_live_id(pid), &byte, 0, 1) && errno == ESRCH;
+	return !sf_process_read_live(pid, &byte, 0, 1) && errno == ESRCH;
 }
 
 size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t size)
