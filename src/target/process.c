@@ -218,10 +218,10 @@ uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t 
 {
 	const bool young = now_ns - process->since_ns < YOUNG_NS;
 	const uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) + process->load_cost_ns;
-	const uint64_t least_ns = process->same_pause_ns > REFRESH_MIN_NS ? process->same_pause_ns : REFRESH_MIN_NS;
+	const uint64_t least_ns = process->same_pause_ns || young ? process->same_pause_ns : REFRESH_MIN_NS;
 
-	if (young)
-		return process->n_at_once ? 0 : pause_ns;
+	if (young && process->n_at_once)
+		return 0;
 	return pause_ns > least_ns ? pause_ns : least_ns;
 }
 

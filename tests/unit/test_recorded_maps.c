@@ -182,6 +182,11 @@ static void test_a_map_that_stays_the_same(void **state)
 	free(old);
 	process.refresh_cost_ns = process.load_cost_ns = 0;
 	assert_in_range(sf_process_refresh_pause_ns(&process, now_ns), 1, 10000000);
+	process.since_ns = now_ns; /* in its first second, when it is read at once no longer */
+	process.n_at_once = 0;
+	assert_int_equal(sf_process_refresh_pause_ns(&process, now_ns), 0);
+	process.same_pause_ns = 20000000;
+	assert_int_equal(sf_process_refresh_pause_ns(&process, now_ns), 20000000);
 }
 
 /* A file that has replaced the one that was mapped is not taken for it. */

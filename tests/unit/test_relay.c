@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "capture/ptrace/relay.h"
+#include "frozen/raw.h"
 #include "os/clock.h"
 
 #define SHORT 4096u
@@ -29,6 +30,7 @@ static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 static uint64_t cpu_kept_ns;
 static bool is_held;                 /* stills are copies of a thread that is held, and not the kernel's */
 static unsigned n_walked, other_every; /* so many walks, the last one of each so many, end at another stack; 0: none */
+static uint64_t walk_ns;             /* CPU time that a walk takes at the least */
 static bool is_below_sp;             /* walks need what lies below sp, and only copies of a held thread have it */
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
@@ -39,6 +41,8 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 
 	(void)arg, (void)serial, (void)hold_ns, (void)err;
 	sem_wait(&may_walk);
+	for (const uint64_t start_ns = sf_raw_thread_cpu_ns(); sf_raw_thread_cpu_ns() - start_ns < walk_ns;)
+		continue;
 	n_whole += !cut;
 	n_kept_cut += cut && last;
 	ticks_kept += !cut || last ? weight->ticks : 0;
@@ -81,6 +85,7 @@ static int open_relay(void **state)
 	n_whole = n_kept_cut = ticks_kept = n_walked = other_every = 0;
 	cpu_kept_ns = 0;
 	is_held = is_below_sp = false;
+	walk_ns = 0;
 	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
@@ -330,6 +335,27 @@ static void a_cut_copy_is_not_forgotten(void **state)
 	assert_int_equal(atomic_load(&thread->needs.cut_at), SHORT);
 }
 
+/* What takes far longer than the others has read files. */
+static void what_a_walk_usually_takes(void **state)
+{
+	uint64_t usual_ns;
+	(void)state;
+
+	needed = SHORT;
+	assert_int_equal(sf_relay_usual_walk_ns(relay), 0);
+	walk_ns = 100000;
+	for (unsigned i = 0; i < 300; i++) {
+		send_still();
+		let_walk(1);
+	}
+	usual_ns = sf_relay_usual_walk_ns(relay);
+	assert_in_range(usual_ns, 90000, 1000000);
+	walk_ns = 50000000;
+	send_still();
+	let_walk(1);
+	assert_in_range(sf_relay_usual_walk_ns(relay), usual_ns, usual_ns + usual_ns / 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_first_frame_above_a_cut_copy_is_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(a_cut_copy_is_not_forgotten, open_relay, close_relay),
 		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(what_a_walk_usually_takes, open_relay, close_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

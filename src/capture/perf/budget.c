@@ -22,22 +22,16 @@ static void count(struct sf_perf_budget *budget, uint64_t allowed_ns, uint64_t c
 	budget->n_before = budget->n_samples;
 }
 
-void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_t allowed_ns, uint64_t cost_ns)
+void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_t allowed_ns, uint64_t walk_ns)
 {
 	const uint64_t part = SF_PERF_ALL * HALF_NS / (HALF_NS + late_ns);
+	const uint64_t cost_ns = walk_ns > SF_PERF_WALK_COST_NS ? walk_ns : SF_PERF_WALK_COST_NS;
 	uint64_t least = SF_PERF_ALL;
 
 	count(budget, allowed_ns, cost_ns);
 	if (budget->least_ns < budget->wanted_ns)
 		least = (uint64_t)((unsigned __int128)SF_PERF_ALL * budget->least_ns / budget->wanted_ns);
 	budget->part = part > least ? part : least;
-}
-
-uint64_t sf_perf_budget_cost(uint64_t walking_ns, uint64_t n)
-{
-	const uint64_t cost_ns = n ? walking_ns / n : 0;
-
-	return cost_ns > SF_PERF_WALK_COST_NS ? cost_ns : SF_PERF_WALK_COST_NS;
 }
 
 bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns)

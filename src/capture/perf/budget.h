@@ -32,12 +32,9 @@ void sf_perf_budget_begin(struct sf_perf_budget *budget);
 
 /*
  * Sets the part, where the limit puts off what is due now by so much time (sf_overhead_limit_next), and where it allows
- * for `allowed_ns` of CPU time since the last call. A walk takes `cost_ns`.
+ * for `allowed_ns` of CPU time since the last call. A walk usually takes `walk_ns` (sf_relay_usual_walk_ns).
  */
-void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_t allowed_ns, uint64_t cost_ns);
-
-/* The cost of a walk, where `n` walks have taken so much CPU time. */
-uint64_t sf_perf_budget_cost(uint64_t walking_ns, uint64_t n);
+void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_t allowed_ns, uint64_t walk_ns);
 
 /* Whether the sample of this time is walked. The answer for one time is the same until the part is set anew. */
 bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns);

@@ -241,10 +241,9 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
 	const uint64_t allowed_ns = sf_overhead_limit_allows(limit, clocks.now_ns - limit->before_ns);
 	const uint64_t due_ns = sf_overhead_limit_next(limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought + perf->deep.n_due, now_ns);
-	const uint64_t walking_ns = (clocks.all_ns - limit->start.all_ns) - (clocks.holding_ns - limit->start.holding_ns);
 
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0, allowed_ns,
-			   sf_perf_budget_cost(walking_ns, perf->n_samples + perf->sleeps.n_sent_ever));
+			   sf_relay_usual_walk_ns(perf->base.relay));
 }
 
 /* The names of the processes that run already: one may end between its first sample and the first look at it. */

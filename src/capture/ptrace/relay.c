@@ -71,6 +71,11 @@ bool sf_relay_failed(const struct sf_relay *relay)
 	return atomic_load_explicit(&relay->failed, memory_order_acquire);
 }
 
+uint64_t sf_relay_usual_walk_ns(const struct sf_relay *relay)
+{
+	return atomic_load_explicit(&relay->usual_ns, memory_order_relaxed);
+}
+
 uint32_t sf_relay_only_cut(const struct sf_relay *relay)
 {
 	return atomic_load_explicit(&relay->only_cut, memory_order_relaxed);

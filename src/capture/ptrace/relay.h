@@ -66,6 +66,12 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 uint32_t sf_relay_only_cut(const struct sf_relay *relay);
 
 /*
+ * How long walking and recording a still usually takes; 0: there was none. What takes far longer than others has read files, which
+ * happens once, and counts little.
+ */
+uint64_t sf_relay_usual_walk_ns(const struct sf_relay *relay);
+
+/*
  * The holding thread rests until `until_ns`: there will hardly be a record to walk before. A record that is written all
  * the same is walked a little later.
  */

@@ -28,6 +28,8 @@ struct sf_relay {
 	struct sf_relay_still *still;    /* the reservation under way, */
 	size_t reserved;                 /* and its size */
 	_Atomic uint32_t only_cut;       /* sf_relay_only_cut */
+	_Atomic uint64_t usual_ns;       /* sf_relay_usual_walk_ns */
+	uint64_t walked_ns;              /* the walker's: its CPU time when the last still had been walked */
 	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
 	_Atomic uint32_t calls;          /* of the walking thread, which sleeps while this is what it was */
 	_Atomic bool done;               /* the holding thread writes no more */

@@ -11,6 +11,9 @@
 #define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
 #define IDLE_NS 100000000
 #define MAX_CARRIED 4
+#define N_USUAL 64           /* walks whose mean time is the usual one ... */
+#define UNUSUAL_TIMES 8      /* ... and one counts at most so many times that */
+#define FIRST_WALK_NS 20000  /* before there was one */
 /*
  * Of a copy that is not enough; one that is takes 1 off. A thread that is held has none of its samples on the one stack that
  * the kernel copies. So that is worth it only where a quarter of them are on another stack: Go's threads leave theirs for g0
@@ -245,13 +248,30 @@ static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *r
 	return !verdict.failed;
 }
 
+/* With the records since the last still: a look at the clock takes a third of a microsecond. */
+static void note_time(struct sf_relay *relay)
+{
+	const uint64_t now_ns = sf_raw_thread_cpu_ns(), took_ns = now_ns - relay->walked_ns;
+	const uint64_t usual_ns = atomic_load_explicit(&relay->usual_ns, memory_order_relaxed);
+	const uint64_t before_ns = usual_ns ? usual_ns : FIRST_WALK_NS, most_ns = UNUSUAL_TIMES * before_ns;
+
+	relay->walked_ns = now_ns;
+	atomic_store_explicit(&relay->usual_ns, before_ns - before_ns / N_USUAL + (took_ns < most_ns ? took_ns : most_ns) / N_USUAL,
+			      memory_order_relaxed);
+}
+
+static bool on_any_still(struct sf_relay *relay, const struct sf_relay_still *still)
+{
+	const bool ok = still->copy.is_only ? on_only_still(relay, still) : on_still(relay, still);
+
+	note_time(relay);
+	return ok;
+}
+
 static bool on_record(struct sf_relay *relay, uint32_t type, const void *content)
 {
-	if (type == SF_RELAY_STILL) {
-		const struct sf_relay_still *still = content;
-
-		return still->copy.is_only ? on_only_still(relay, still) : on_still(relay, still);
-	}
+	if (type == SF_RELAY_STILL)
+		return on_any_still(relay, content);
 	return type == SF_RELAY_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
 }
 
