@@ -137,7 +137,7 @@ typedef bool sf_mapping_fn(const struct sf_mapping *mapping, void *arg); /* fals
 
 bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err);
 
-/* Of the executable ones alone, in a tenth of the time where the kernel can be queried for them (Linux 6.11). */
+/* Only executable mappings. It takes a tenth of the time where the kernel answers queries for them (Linux 6.11). */
 bool sf_process_code_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interposers for functions that look at a file by its path. The number of links of /proc/self/task is two more than that of the
- * process's threads. Programs that must have one thread only count them so: Chromium's zygote ends itself if there are more. The
- * agent's threads are taken off. Signal-safe, as libc's functions are.
+ * Interposers for stat() and its kin. The number of links of /proc/self/task is two more than that of the process's threads.
+ * Programs that must have one thread only count their threads so: Chromium's zygote ends itself if there are more. The agent's
+ * threads are taken off. Signal-safe, as libc's functions are.
  *
  * Not seen: statx(2), and the numbers in the text of /proc/self/stat and /proc/self/status.
  */
@@ -44,7 +44,7 @@ static nlink_t without_own(nlink_t links)
 	return links >= n + LEAST_LINKS ? links - n : links;
 }
 
-/* A function of libc: its type of status, its parameters, and its arguments. To add one: a line below, and one in interpose.h. */
+/* A function of libc: its parameters, of which `path` and `status` are two, and its arguments. To add one: a line below, and one in interpose.h. */
 #define INTERPOSE(name, parameters, ...)                                                           \
 	SF_INTERPOSED int name parameters                                                          \
 	{                                                                                          \

@@ -165,7 +165,7 @@ static bool pass_executable(const struct sf_mapping *mapping, void *arg)
 	return !mapping->executable || filter->fn(mapping, filter->arg);
 }
 
-/* Of the own process the list is read: a filter of the program in which the agent is may end it for another system call. */
+/* Of its own process the agent reads the list: a system-call filter of the program may end the process for ioctl(). */
 bool sf_process_code_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err)
 {
 	SF_CLEANUP(close) int fd = pid == getpid() ? -1 : sf_proc_open(pid, 0, "maps");
