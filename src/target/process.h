@@ -80,9 +80,10 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 
 /*
  * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a
- * twentieth of the time then. A map that stays the same is read more and more seldom: some programs have code without rules,
- * and each walk through it might have met new code. In a program's first second, when the loader maps its libraries, the first refreshes are made at once, and later
- * ones take less than a third of the time. While images are loaded, they take half, as each image is loaded once.
+ * twentieth of the time then. A map that stays the same is read more and more seldom: some programs have code without
+ * rules, and each walk through it might have met new code. In a program's first second, when the loader maps its
+ * libraries, the first refreshes are made at once, and later ones take less than a third of the time. While images are
+ * loaded, they take half, as each image is loaded once.
  */
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
 
