@@ -32,7 +32,8 @@ def looks(target):
     pid = str(target.pid)
     tools = {
         "nobody (sleep 0.1)": ["sleep", "0.1"],
-        "stillframe dump": [STILLFRAME, "dump", "-p", pid],
+        "stillframe dump, ptrace": [STILLFRAME, "dump", "--engine", "ptrace", "-p", pid],
+        "stillframe dump, bpf": [STILLFRAME, "dump", "--engine", "bpf", "-p", pid],
         "eu-stack": ["eu-stack", "-p", pid],
         "gdb -batch": ["gdb", "-p", pid, "-batch", "-ex", "bt"],
     }
@@ -46,7 +47,7 @@ def looks(target):
 
 def recording(target, rate):
     read_gaps(target)
-    _, summary = run(STILLFRAME, "record", "-p", str(target.pid), "-d", "5s", "-F", rate, "-o", "/tmp/bench-holds.sfr")
+    _, summary = run(STILLFRAME, "record", "--engine", "ptrace", "-p", str(target.pid), "-d", "5s", "-F", rate, "-o", "/tmp/bench-holds.sfr")
     gaps = read_gaps(target)
     holds = re.search(r"holds ([\d,]+): median ([\d.]+ \w+), 99 % within ([\d.]+ \w+), longest ([\d.]+ \w+)", summary)
     os.unlink("/tmp/bench-holds.sfr")

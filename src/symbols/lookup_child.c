@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "os/clock.h"
+#include "os/cpu.h"
 #include "os/rights.h"
 #include "symbols/kept_names.h"
 #include "symbols/perf_map.h"
@@ -156,6 +158,20 @@ static _Noreturn void run_child(struct sf_lookup_work *work, int alive_fd, pid_t
 	_exit(0);
 }
 
+/*
+ * It begins on this thread's CPU, since this thread waits for it next. The kernel would put it on any CPU, and a thread of the
+ * program that is watched would wait there for half a millisecond. From then on it runs wherever there is room.
+ */
+static pid_t fork_here(void)
+{
+	pid_t pid;
+
+	sf_cpu_move(sched_getcpu());
+	pid = fork();
+	sf_cpu_move(-1);
+	return pid;
+}
+
 bool sf_lookup_child_start(struct sf_lookup_work *work, struct sf_lookup_child *ret, struct sf_error *err)
 {
 	const pid_t parent = getpid();
@@ -164,7 +180,7 @@ bool sf_lookup_child_start(struct sf_lookup_work *work, struct sf_lookup_child *
 	*ret = (struct sf_lookup_child){ .until_ns = sf_now_ns() + PATIENCE_NS };
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return sf_fail_os(err, "cannot create a pipe");
-	ret->pid = fork();
+	ret->pid = fork_here();
 	if (ret->pid == 0)
 		run_child(work, ends[1], parent);
 	close(ends[1]);

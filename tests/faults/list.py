@@ -405,6 +405,7 @@ FAULTS = [
     ("capture/perf/sleeps_events.c", "budget->part > half ? 2 * (budget->part - half) : 0;", "SF_PERF_ALL + 0 * half * budget->part;", "test_perf_sleeps"),
     ("capture/ptrace/relay_walker.c", "(took_ns < most_ns ? took_ns : most_ns)", "took_ns", "test_relay"),
     ("capture/ptrace/relay_walker.c", "	relay->walked_ns = now_ns;\n", "", "test_relay"),
+    ("symbols/lookup_child.c", "\tsf_cpu_move(-1);\n", "", "test_lookup"),
     ("capture/perf/budget.c", "part > least ? part : least;", "part + 0 * least;", "test_perf_batch"),
     ("capture/perf/budget.c", "- budget->wanted_ns / BATCHES;", "- budget->wanted_ns;", "test_perf_batch"),
     ("capture/ptrace/ended_thread.c", " + sf_unseen_ticks(watch, thread->batch.passed_ns)", " + 0 * sf_unseen_ticks(watch, 1)", "test_watch"),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,9 +103,13 @@ static void test_all_images(void **state)
 {
 	struct sf_lookup lookup = begin_with_much_time();
 	const uint64_t cpu_ns = lookup.cpu_left_ns;
+	cpu_set_t before, after;
 
 	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	assert_true(sf_lookup_resolve(&lookup, images, N_IMAGES, on_location, NULL));
+	assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+	assert_true(CPU_EQUAL(&before, &after)); /* it forks on one CPU */
 	assert_named(N_IMAGES, true);
 	assert_null(sf_lookup_note(&lookup));
 	assert_true(lookup.cpu_left_ns < cpu_ns);
