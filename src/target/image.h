@@ -16,8 +16,6 @@
 #include "elf/work.h"
 #include "frozen/unwind/table.h"
 
-#define SF_MAX_IMAGE_CODE 16 /* executable segments: one in nearly all files */
-
 struct sf_image {
 	uint32_t number;        /* in the recording; from 1 */
 	char    *path;          /* as the process's maps show it, without " (deleted)"; "[vdso]" */
@@ -29,8 +27,8 @@ struct sf_image {
 	uint64_t inode, device;
 	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
-	size_t   n_code;        /* executable segments, read when the file was opened */
-	struct sf_elf_code code[SF_MAX_IMAGE_CODE];
+	size_t   n_code;        /* executable segments, read when the file was opened; one in nearly all files */
+	struct sf_elf_code *code;
 	struct sf_table table;  /* table.header is NULL: none could be made */
 	struct sf_work *work;   /* what making a table counts as; shared by all images of a set */
 	void    *table_block;   /* what table points into; the loader's, see images.h */

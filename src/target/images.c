@@ -22,6 +22,7 @@
 #define MAX_TABLES ((uint64_t)96 << 20)
 #define MAX_LOADERS 8
 #define MAX_PATH 4096
+#define MAX_CODE 256 /* executable segments of one file */
 #define MAX_KEY (MAX_PATH + 128)
 
 struct sf_images {
@@ -58,6 +59,7 @@ static void free_image(struct sf_image *image)
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->path);
+	free(image->code);
 	free(image);
 }
 
@@ -104,13 +106,26 @@ static struct sf_image *make_image(struct sf_images *images, const struct sf_map
 	return NULL;
 }
 
+/* Without memory for it, it is as if the file had no such segments. */
+static void read_code(struct sf_image *image)
+{
+	struct sf_elf_code code[MAX_CODE];
+	const size_t n = image->fd >= 0 ? sf_elf_code(image->fd, code, MAX_CODE) : 0;
+
+	image->code = n ? malloc(n * sizeof(code[0])) : NULL;
+	if (!image->code)
+		return;
+	memcpy(image->code, code, n * sizeof(code[0]));
+	image->n_code = n;
+}
+
 /* By a key that is new. The set owns the image from now on; or it is freed, and NULL returned: no memory. */
 static struct sf_image *add_image(struct sf_images *images, struct sf_image *image, const char *key, size_t size)
 {
 	if (sf_vec_reserve(&images->all, 1))
 		image->number = sf_intern_add(images->keys, key, size, NULL);
 	if (image->number) {
-		image->n_code = image->fd >= 0 ? sf_elf_code(image->fd, image->code, SF_MAX_IMAGE_CODE) : 0;
+		read_code(image);
 		images->all.items[images->all.n++] = image;
 		return image;
 	}

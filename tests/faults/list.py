@@ -406,6 +406,7 @@ FAULTS = [
     ("capture/ptrace/relay_walker.c", "(took_ns < most_ns ? took_ns : most_ns)", "took_ns", "test_relay"),
     ("capture/ptrace/relay_walker.c", "	relay->walked_ns = now_ns;\n", "", "test_relay"),
     ("symbols/lookup_child.c", "\tsf_cpu_move(-1);\n", "", "test_lookup"),
+    ("target/images.c", "#define MAX_CODE 256", "#define MAX_CODE 16", "test_images"),
     ("capture/perf/budget.c", "part > least ? part : least;", "part + 0 * least;", "test_perf_batch"),
     ("capture/perf/budget.c", "- budget->wanted_ns / BATCHES;", "- budget->wanted_ns;", "test_perf_batch"),
     ("capture/ptrace/ended_thread.c", " + sf_unseen_ticks(watch, thread->batch.passed_ns)", " + 0 * sf_unseen_ticks(watch, 1)", "test_watch"),

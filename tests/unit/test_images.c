@@ -3,6 +3,7 @@
  * The images of processes that end while their mappings are gone through: their files are found without them, or left to the next
  * process that maps them.
  */
+#include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,6 +69,49 @@ static struct sf_mapping own_mapping(const char *path)
 
 	assert_false(sf_process_maps(getpid(), take_code, &mapping, NULL));
 	return mapping;
+}
+
+#define N_SEGMENTS 40
+
+/* Each page of the file is an executable segment, and is linked to run a gigabyte further up. */
+static void write_segments(int fd)
+{
+	Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_DYN,
+			      .e_version = EV_CURRENT, .e_phoff = sizeof(header), .e_ehsize = sizeof(header),
+			      .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = N_SEGMENTS };
+	Elf64_Phdr segments[N_SEGMENTS];
+
+	for (uint64_t i = 0; i < N_SEGMENTS; i++)
+		segments[i] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = i << 12, .p_filesz = 4096,
+					    .p_vaddr = (i + 1) << 30 };
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
+	assert_int_equal(ftruncate(fd, N_SEGMENTS << 12), 0);
+}
+
+static void all_executable_segments_are_known(void **state)
+{
+	char path[] = "/tmp/stillframe-test-XXXXXX";
+	const int fd = mkstemp(path);
+	struct sf_image_seen seen = { .path = path };
+	struct sf_image *image;
+	struct stat status;
+	uint64_t address;
+	(void)state;
+
+	write_segments(fd);
+	assert_int_equal(fstat(fd, &status), 0);
+	seen.inode = status.st_ino;
+	seen.device = status.st_dev;
+	image = sf_images_add(images, 0, &seen);
+	assert_true(image && image->fd >= 0);
+	for (uint64_t i = 0; i < N_SEGMENTS; i++)
+		assert_true(sf_image_address(image, (i << 12) + 8, &address) && address == ((i + 1) << 30) + 8);
+	assert_false(sf_image_address(image, N_SEGMENTS << 12, &address));
+	sf_image_close(image); /* they stay */
+	assert_true(sf_image_address(image, 8, &address));
+	close(fd);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void a_file_is_found_at_its_path(void **state)
@@ -191,6 +235,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(they_take_no_room_from_copies_of_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_executable_segments_are_known, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +24,7 @@
 #include <cmocka.h>
 
 #include "os/process.h"
+#include "refused.h"
 
 static char folder[64], path[96], other[96];
 
@@ -274,19 +273,6 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static bool refuse_queries(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 static void code_is_as_the_list_has_it(void **state)
 {
 	const int fd = open(path, O_RDWR);
@@ -301,7 +287,7 @@ static void code_is_as_the_list_has_it(void **state)
 	assert_true(is_as_listed(getpid()));
 	without = fork();
 	if (without == 0)
-		_exit(refuse_queries() && is_as_listed(pid) ? 0 : 1);
+		_exit(refuse_call(SYS_ioctl, ENOTTY) && is_as_listed(pid) ? 0 : 1);
 	assert_int_equal(waitpid(without, &status, 0), without);
 	assert_int_equal(status, 0);
 	end(pid);

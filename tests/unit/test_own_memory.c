@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "frozen/signal/workspace.h"
+#include "refused.h"
 
 #define PAGE 4096u
 
@@ -141,21 +142,7 @@ static void test_gather(void **state)
 	}
 }
 
-/* By a filter that came after it was found out what works here: seccomp(2). */
-static bool refuse_to_write(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
+/* By a filter that came after it was found out what works here. */
 static void test_writing_is_refused(void **state)
 {
 	const struct iovec piece = { pages + PAGE, 8 };
@@ -168,7 +155,7 @@ static void test_writing_is_refused(void **state)
 	child = fork();
 	if (child == 0) {
 		access.pid = getpid();
-		if (!refuse_to_write())
+		if (!refuse_call(SYS_process_vm_writev, EPERM))
 			_exit(2);
 		_exit(sf_own_memory_gather(&access, bytes, 8, &piece, 1) != 0 ||
 		      sf_own_memory_read(&access, bytes, at(PAGE), 8) != 8 ||

@@ -1099,7 +1099,10 @@ static void an_aligned_function_without_rules(void **state)
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
 }
 
-/* As x264's routines in assembly, which call others: call; mov %rcx, %rsp; ret. The other one: nop; ret. With pop %rcx it has a frame. */
+/*
+ * As x264's routines in assembly, which call others: call; mov %rcx, %rsp; ret. The other one is nop; ret. With pop %rcx before ret it
+ * has a frame.
+ */
 static void an_aligned_function_that_has_called(void **state)
 {
 	static const uint8_t called[] = { 0x90, 0xc3 }, with_frame[] = { 0x90, 0x59, 0xc3 };

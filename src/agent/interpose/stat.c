@@ -44,7 +44,10 @@ static nlink_t without_own(nlink_t links)
 	return links >= n + LEAST_LINKS ? links - n : links;
 }
 
-/* A function of libc: its parameters, of which `path` and `status` are two, and its arguments. To add one: a line below, and one in interpose.h. */
+/*
+ * A function of libc: its parameters, of which `path` and `status` are two, and its arguments. To add one: a line below, and one
+ * in interpose.h.
+ */
 #define INTERPOSE(name, parameters, ...)                                                           \
 	SF_INTERPOSED int name parameters                                                          \
 	{                                                                                          \
@@ -64,8 +67,10 @@ static nlink_t without_own(nlink_t links)
 
 INTERPOSE(stat, (const char *restrict path, struct stat *restrict status), path, status)
 INTERPOSE(stat64, (const char *restrict path, struct stat64 *restrict status), path, status)
-INTERPOSE(fstatat, (int folder, const char *restrict path, struct stat *restrict status, int flags), folder, path, status, flags)
-INTERPOSE(fstatat64, (int folder, const char *restrict path, struct stat64 *restrict status, int flags), folder, path, status, flags)
+INTERPOSE(fstatat, (int folder, const char *restrict path, struct stat *restrict status, int flags),
+	  folder, path, status, flags)
+INTERPOSE(fstatat64, (int folder, const char *restrict path, struct stat64 *restrict status, int flags),
+	  folder, path, status, flags)
 
 /* Of programs that were linked with a glibc before 2.33; its present headers do not declare these. */
 int __xstat(int version, const char *path, struct stat *status);
@@ -75,5 +80,7 @@ int __fxstatat64(int version, int folder, const char *path, struct stat64 *statu
 
 INTERPOSE(__xstat, (int version, const char *path, struct stat *status), version, path, status)
 INTERPOSE(__xstat64, (int version, const char *path, struct stat64 *status), version, path, status)
-INTERPOSE(__fxstatat, (int version, int folder, const char *path, struct stat *status, int flags), version, folder, path, status, flags)
-INTERPOSE(__fxstatat64, (int version, int folder, const char *path, struct stat64 *status, int flags), version, folder, path, status, flags)
+INTERPOSE(__fxstatat, (int version, int folder, const char *path, struct stat *status, int flags),
+	  version, folder, path, status, flags)
+INTERPOSE(__fxstatat64, (int version, int folder, const char *path, struct stat64 *status, int flags),
+	  version, folder, path, status, flags)
