@@ -304,7 +304,7 @@ void sf_agent_abandon_locked(void)
 
 	sf_sampler_destroy(&agent);
 	atomic_store(&sf_handler.code.map, NULL);
-	sf_service_forget();
+	sf_service_forget(false);
 	free_all();
 	atomic_store(&running, false);
 	sf_agent_options_deinit(&options);
@@ -372,7 +372,7 @@ const char *sf_agent_output(void)
 
 /* --- fork --- */
 
-SF_CHILD_CODE bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
+SF_CHILD_CODE bool sf_agent_after_fork_in_child(bool images_are_whole, struct sf_agent_options *options_ret)
 {
 	bool was = atomic_load(&running);
 
@@ -387,7 +387,7 @@ SF_CHILD_CODE bool sf_agent_after_fork_in_child(struct sf_agent_options *options
 	sf_agent_empty_slots();
 	atomic_store(&sf_handler.link.wake_up.sleeper, 0); /* a thread of the parent's */
 	sf_agent_signal_remove();
-	sf_service_forget();
+	sf_service_forget(images_are_whole);
 	sf_own_memory_close(&sf_handler.code.memory);
 	has_output = false;
 	agent = (struct sf_agent){ 0 };

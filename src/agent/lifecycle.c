@@ -264,12 +264,14 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 	struct sf_agent_options options;
 	pid_t parent = loaded_pid;
 	int error = errno;
+	/* No start or stop was under way, nor a look at the maps. */
+	const bool whole = sf_fork_has(SF_FORK_PROFILE) && sf_fork_has(SF_FORK_IMAGES);
 	bool was;
 
 	loaded_pid = getpid();
 	sf_fork_renew_all();
 	sf_spawned_forked();
-	was = sf_agent_after_fork_in_child(&options) || (gone_for_good && asked.connect);
+	was = sf_agent_after_fork_in_child(whole, &options) || (gone_for_good && asked.connect);
 	gone_for_good = false;
 	sf_control_after_fork_in_child();
 	if (was && (options.children || asked.children)) {
@@ -360,7 +362,6 @@ __attribute__((constructor)) static void loaded(void)
 
 	loaded_pid = getpid();
 	sf_cache_read_environment();
-	sf_cache_use_files();
 	atomic_store(&sf_interpose_hooks, &hooks);
 	sf_interpose_init();
 	sf_interpose_signal_init();

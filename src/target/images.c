@@ -81,6 +81,13 @@ void sf_images_destroy(struct sf_images *images)
 	free(images);
 }
 
+bool sf_images_forked(struct sf_images *images)
+{
+	for (size_t i = 0; i < images->all.n; i++)
+		images->all.items[i]->fd = -1;
+	return images->n_loaded == images->all.n;
+}
+
 void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop)
 {
 	images->work.stop = stop;

@@ -29,6 +29,12 @@ struct sf_images *sf_images_create(const struct sf_image_loader *loader); /* NUL
 void sf_images_destroy(struct sf_images *images);                         /* takes NULL */
 
 /*
+ * In a forked child: the set goes on, and no file of it is open. The descriptors are the parent's, perhaps in a table that
+ * the child does not have. False: some images have not been loaded, and could not be any more.
+ */
+bool sf_images_forked(struct sf_images *images);
+
+/*
  * From now on all work on images ends when this becomes true: those that are not loaded by then have
  * no tables.
  */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/cache_folder.h"
 #include "base/cleanup.h"
@@ -22,14 +23,7 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-static bool uses_files;
-
-void sf_cache_use_files(void)
-{
-	uses_files = true;
-}
-
-int sf_cache_open(void)
+static int open_folder(void)
 {
 	char name[32];
 
@@ -37,9 +31,24 @@ int sf_cache_open(void)
 	return sf_cache_folder_open(name);
 }
 
+bool sf_cache_open(struct sf_cache *ret, bool in_file)
+{
+	*ret = (struct sf_cache){ .folder = open_folder(), .in_file = in_file, .file = -1 };
+	return ret->folder >= 0;
+}
+
+void sf_cache_close(struct sf_cache *cache)
+{
+	if (cache->folder >= 0)
+		close(cache->folder);
+	if (cache->file >= 0)
+		close(cache->file);
+	cache->folder = cache->file = -1;
+}
+
 bool sf_cache_id(char ret[SF_CACHE_ID])
 {
-	SF_CLEANUP(close) int folder = sf_cache_open();
+	SF_CLEANUP(close) int folder = open_folder();
 	struct stat status;
 
 	if (folder < 0 || fstat(folder, &status) != 0)
@@ -107,15 +116,29 @@ static bool copy_all(int fd, int to, size_t size)
 	return piece;
 }
 
-/* O_EXCL: it never gets a name. Once its descriptor is closed only its mapping leads to it. */
-static void *fill_file(int folder, int fd, size_t size)
+/*
+ * O_EXCL: it never gets a name. Once its descriptor is closed only mappings lead to it. One file for many tables, since ext4 takes
+ * half a millisecond to find an inode that no file had in the last seconds, where many files come and go.
+ */
+static bool open_file(struct sf_cache *cache)
 {
 	const int flags = O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC;
-	SF_CLEANUP(close) int copy = is_local(folder) ? openat(folder, ".", flags, 0600) : -1;
 
-	if (copy < 0 || !copy_all(fd, copy, size))
+	if (cache->in_file && cache->file < 0)
+		cache->file = is_local(cache->folder) ? openat(cache->folder, ".", flags, 0600) : -1;
+	cache->in_file = cache->file >= 0;
+	return cache->in_file;
+}
+
+/* Behind what the file has, from a page's beginning on. */
+static void *fill_file(struct sf_cache *cache, int fd, size_t size)
+{
+	const off_t page = sysconf(_SC_PAGESIZE), begin = (cache->end + page - 1) / page * page;
+
+	if (!open_file(cache) || lseek(cache->file, begin, SEEK_SET) != begin || !copy_all(fd, cache->file, size))
 		return MAP_FAILED;
-	return mmap(NULL, size, PROT_READ, MAP_PRIVATE, copy, 0);
+	cache->end = begin + (off_t)size;
+	return mmap(NULL, size, PROT_READ, MAP_PRIVATE, cache->file, begin);
 }
 
 /* Read-only in the end: nothing can write to it by mistake. */
@@ -132,14 +155,14 @@ static void *fill_anonymous(int fd, size_t size)
 }
 
 /*
- * The first `size` bytes of the file behind `fd`, in `folder`, in memory that nothing else can change. The
- * file itself is not mapped, because the user's other programs can shorten it at any time. Access to a page
+ * The first `size` bytes of the file behind `fd` in memory that nothing else can change. The
+ * cache's file itself is not mapped, because the user's other programs can shorten it at any time. Access to a page
  * that a mapped file does not have any more raises SIGBUS, which in the agent would end the watched program.
  * On a network file system a removal by another machine is enough.
  */
-static bool read_copy(int folder, int fd, size_t size, void **ret)
+static bool read_copy(struct sf_cache *cache, int fd, size_t size, void **ret)
 {
-	void *block = uses_files ? fill_file(folder, fd, size) : MAP_FAILED;
+	void *block = fill_file(cache, fd, size);
 
 	if (block == MAP_FAILED && lseek(fd, 0, SEEK_SET) == 0)
 		block = fill_anonymous(fd, size);
@@ -149,11 +172,11 @@ static bool read_copy(int folder, int fd, size_t size, void **ret)
 	return true;
 }
 
-static bool load(int folder, int fd, size_t size, const struct sf_cache_key *key, void **ret)
+static bool load(struct sf_cache *cache, int fd, size_t size, const struct sf_cache_key *key, void **ret)
 {
 	void *block;
 
-	if (size < sizeof(struct sf_table_header) || size > SF_CACHE_LIMIT || !read_copy(folder, fd, size, &block))
+	if (size < sizeof(struct sf_table_header) || size > SF_CACHE_LIMIT || !read_copy(cache, fd, size, &block))
 		return false;
 	if (!is_whole(block, size, key)) {
 		munmap(block, size);
@@ -163,21 +186,21 @@ static bool load(int folder, int fd, size_t size, const struct sf_cache_key *key
 	return true;
 }
 
-bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret)
+bool sf_cache_get(struct sf_cache *cache, const struct sf_cache_key *key, void **ret, size_t *size_ret)
 {
 	SF_CLEANUP(close) int fd = -1;
 	char name[SF_CACHE_NAME];
 	size_t size;
 
 	format_name(key, name);
-	fd = sf_cache_file_open(folder, name, &size);
-	if (fd < 0 || !load(folder, fd, size, key, ret))
+	fd = sf_cache_file_open(cache->folder, name, &size);
+	if (fd < 0 || !load(cache, fd, size, key, ret))
 		return false;
 	*size_ret = size;
 	return true;
 }
 
-bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size)
+bool sf_cache_put(const struct sf_cache *cache, const struct sf_cache_key *key, const void *block, size_t size)
 {
 	const struct iovec piece = { .iov_base = (void *)block, .iov_len = size };
 	char name[SF_CACHE_NAME];
@@ -185,8 +208,8 @@ bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block,
 	if (!is_for(block, key))
 		return false;
 	format_name(key, name);
-	if (!sf_cache_file_put(folder, name, &piece, 1))
+	if (!sf_cache_file_put(cache->folder, name, &piece, 1))
 		return false;
-	sf_cache_prune(folder, SF_CACHE_LIMIT);
+	sf_cache_prune(cache->folder, SF_CACHE_LIMIT);
 	return true;
 }

@@ -156,35 +156,31 @@ bool sf_unwind_key(int fd, struct sf_cache_key *ret)
 	return true;
 }
 
-/* From the cache again: there it may need less memory. */
-static bool build_and_put(struct sf_inputs *inputs, const struct sf_cache_key *key, int folder,
-			  void **ret, size_t *size_ret, struct sf_error *err)
+static bool get_or_build(struct sf_inputs *inputs, struct sf_cache *cache, void **ret, size_t *size_ret, struct sf_error *err)
 {
-	void *cached;
+	const struct sf_cache_key key = key_of(inputs);
 
-	if (!build(inputs, key->made_from, ret, size_ret, err))
+	if (cache && sf_cache_get(cache, &key, ret, size_ret))
+		return true;
+	if (!build(inputs, key.made_from, ret, size_ret, err))
 		return false;
-	if (folder >= 0 && sf_cache_put(folder, key, *ret, *size_ret) &&
-	    sf_cache_get(folder, key, &cached, size_ret)) {
-		sf_unwind_close(*ret, *size_ret);
-		*ret = cached;
-	}
+	if (cache)
+		sf_cache_put(cache, &key, *ret, *size_ret);
 	return true;
 }
 
-static bool get_or_build(int fd, bool keep, struct sf_work *work, void **ret, size_t *size_ret,
-			 struct sf_error *err)
+static bool open_block(int fd, bool keep, struct sf_work *work, void **ret, size_t *size_ret, struct sf_error *err)
 {
-	SF_CLEANUP(close) int folder = keep ? sf_cache_open() : -1;
 	struct sf_inputs inputs;
-	struct sf_cache_key key;
+	struct sf_cache cache;
 	bool ok;
 
 	if (!sf_inputs_open(fd, work, &inputs, err))
 		return false;
-	key = key_of(&inputs);
-	ok = (folder >= 0 && sf_cache_get(folder, &key, ret, size_ret)) ||
-	     build_and_put(&inputs, &key, folder, ret, size_ret, err);
+	keep = keep && sf_cache_open(&cache, false);
+	ok = get_or_build(&inputs, keep ? &cache : NULL, ret, size_ret, err);
+	if (keep)
+		sf_cache_close(&cache);
 	sf_inputs_close(&inputs);
 	return ok;
 }
@@ -195,7 +191,7 @@ bool sf_unwind_open(int fd, bool keep, struct sf_work *work, struct sf_table *re
 	void *block = NULL;
 	size_t size = 0;
 
-	if (!get_or_build(fd, keep, work, &block, &size, err))
+	if (!open_block(fd, keep, work, &block, &size, err))
 		return false;
 	if (!sf_table_init(ret, block, size)) {
 		sf_unwind_close(block, size);

@@ -253,7 +253,7 @@ static int be_a_child(const char *own)
 		return 10; /* it proves nothing */
 	atomic_store(&sf_handler.link.wake_up.sleeper, 1); /* as if its parent's sampler slept */
 	sf_fork_renew_all();
-	if (!sf_agent_after_fork_in_child(&options) || sf_agent_running())
+	if (!sf_agent_after_fork_in_child(false, &options) || sf_agent_running())
 		return 11;
 	if (atomic_load(&sf_handler.link.wake_up.sleeper))
 		return 15;
@@ -299,6 +299,67 @@ static void a_child_keeps_nothing(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_true(count_records(path) > 3);
+}
+
+/* --- what a child that starts anew has of its parent --- */
+
+/* Whether a child of a parent with a profile reads unwind tables. looked_at: while the parent's maps are being looked at. */
+static bool reads_tables(bool looked_at, const char *cache, const char *own)
+{
+	pthread_mutex_t *lock = &sf_fork_mutexes[SF_FORK_IMAGES];
+	struct sf_agent_options options;
+	struct sf_error err = { 0 };
+	int status;
+	pid_t child;
+
+	pthread_mutex_lock(lock);
+	if (!looked_at)
+		pthread_mutex_unlock(lock);
+	do {
+		sf_fork_lock_all();
+		if (looked_at || sf_fork_has(SF_FORK_IMAGES))
+			break;
+		sf_fork_unlock_all();
+	} while (true);
+	child = fork();
+	if (child == 0) {
+		const bool whole = sf_fork_has(SF_FORK_IMAGES);
+
+		sf_fork_renew_all();
+		if (!sf_agent_after_fork_in_child(whole, &options) || !start(own, &err) || !sf_agent_stop(NULL, &err))
+			_exit(2);
+		_exit(access(cache, F_OK) == 0); /* made by who looks for a table in it */
+	}
+	sf_fork_unlock_all();
+	if (looked_at)
+		pthread_mutex_unlock(lock);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status);
+}
+
+/* Its files are the parent's, and so are their tables: unless they were just being changed. */
+static void a_child_goes_on_with_the_tables(void **state)
+{
+	char text[256], other[256], cache[128], moved[128];
+	struct sf_error err = { 0 };
+	(void)state;
+
+	if (IS_THREAD_SANITIZER) {
+		print_message("a thread sanitizer starts no threads in such a child\n");
+		skip();
+	}
+	snprintf(text, sizeof(text), "out=%s/a.sfs," NOBODY, folder);
+	snprintf(other, sizeof(other), "out=%s/b.sfs," NOBODY, folder);
+	snprintf(cache, sizeof(cache), "%s/cache", folder);
+	snprintf(moved, sizeof(moved), "%s/moved", folder);
+	assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
+	assert_true(start(text, &err));
+	assert_int_equal(rename(cache, moved), 0);
+	assert_false(reads_tables(false, cache, other));
+	assert_true(reads_tables(true, cache, other));
+	assert_true(sf_agent_stop(NULL, &err));
+	unsetenv("XDG_CACHE_HOME");
 }
 
 /* As in a system() that has not begun its program yet. */
@@ -509,14 +570,14 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	char path[64];
+	char path[200];
 	(void)state;
 
 	for (const char *name = "ab"; *name; name++) {
 		snprintf(path, sizeof(path), "%s/%c.sfs", folder, *name);
 		unlink(path);
 	}
-	snprintf(path, sizeof(path), "rm -rf %s/stillframe", folder); /* with what a killed child left there */
+	snprintf(path, sizeof(path), "rm -rf %s/stillframe %s/cache %s/moved", folder, folder, folder); /* with what a killed child left there */
 	return system(path) | rmdir(folder);
 }
 
@@ -527,6 +588,7 @@ int main(void)
 		cmocka_unit_test(callers_come_and_go),
 		cmocka_unit_test(callers_come_and_go_apart),
 		cmocka_unit_test(a_child_keeps_nothing),
+		cmocka_unit_test(a_child_goes_on_with_the_tables),
 		cmocka_unit_test(who_lets_no_signal_in_for_a_moment_is_sampled),
 		cmocka_unit_test(a_fork_does_not_wait_for_ever),
 		cmocka_unit_test(a_handler_may_fork_while_listening_begins_or_ends),

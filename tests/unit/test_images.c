@@ -225,6 +225,24 @@ static void a_file_that_is_known_is_that_of_a_record(void **state)
 	assert_int_equal(sf_images_add(images, 0, &seen)->fd, -1);
 }
 
+/* In the child the number of the file is another file's, or nobody's. */
+static void a_forked_child_has_no_file_open(void **state)
+{
+	const struct sf_mapping mapping = own_mapping(program);
+	struct sf_image *image = sf_images_find(images, getpid(), &mapping);
+	const int fd = image->fd;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(sf_images_forked(images)); /* it could not be loaded */
+	image->fd = fd;
+	sf_images_load(images);
+	assert_true(sf_images_forked(images));
+	assert_int_equal(image->fd, -1);
+	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), image);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_executable_segments_are_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_forked_child_has_no_file_open, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,14 +15,15 @@ SF_CHILD_DATA pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS] = {
 	[SF_FORK_PROFILE] = PTHREAD_MUTEX_INITIALIZER,
 	[SF_FORK_RUNTIME] = PTHREAD_MUTEX_INITIALIZER,
 	[SF_FORK_LABELS] = PTHREAD_MUTEX_INITIALIZER,
+	[SF_FORK_IMAGES] = PTHREAD_MUTEX_INITIALIZER,
 };
 
 /* For each lock, which of this thread's nested forks hold it: the innermost fork in the lowest bit. */
 static _Thread_local uint64_t held[SF_N_FORK_LOCKS];
 
-static bool lock_in_time(pthread_mutex_t *mutex)
+static bool lock_within(pthread_mutex_t *mutex, uint64_t wait_ns)
 {
-	uint64_t now_ns = sf_now_ns(), until_ns = now_ns + WAIT_NS;
+	uint64_t now_ns = sf_now_ns(), until_ns = now_ns + wait_ns;
 
 	while (pthread_mutex_trylock(mutex) != 0) {
 		if (now_ns >= until_ns)
@@ -35,13 +36,18 @@ static bool lock_in_time(pthread_mutex_t *mutex)
 
 bool sf_fork_lock_in_time(enum sf_fork_lock which)
 {
-	return lock_in_time(&sf_fork_mutexes[which]);
+	return lock_within(&sf_fork_mutexes[which], WAIT_NS);
 }
 
 void sf_fork_lock_all(void)
 {
 	for (unsigned i = 0; i < SF_N_FORK_LOCKS; i++)
-		held[i] = held[i] << 1 | lock_in_time(&sf_fork_mutexes[i]);
+		held[i] = held[i] << 1 | lock_within(&sf_fork_mutexes[i], i == SF_FORK_IMAGES ? 0 : WAIT_NS);
+}
+
+SF_CHILD_CODE bool sf_fork_has(enum sf_fork_lock which)
+{
+	return held[which] & 1;
 }
 
 void sf_fork_unlock_all(void)

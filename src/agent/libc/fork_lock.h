@@ -18,6 +18,7 @@ enum sf_fork_lock {
 	SF_FORK_PROFILE,  /* start and stop of a profile (agent.c) */
 	SF_FORK_RUNTIME,  /* the agent as a part of a runtime (agent/runtimes.h) */
 	SF_FORK_LABELS,   /* the table of labels (threads/labels.c) */
+	SF_FORK_IMAGES,   /* the images and their tables (service/image_tables.c): fork() does not wait for this one */
 	SF_N_FORK_LOCKS
 };
 
@@ -25,6 +26,8 @@ extern pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS];
 
 /* Around fork(), by the thread that forks: at most 5 s for each lock. */
 void sf_fork_lock_all(void);
+/* Whether the fork that is under way, or whose child this is until sf_fork_renew_all(), has the lock. */
+bool sf_fork_has(enum sf_fork_lock which);
 void sf_fork_unlock_all(void);
 void sf_fork_renew_all(void); /* in the child */
 

@@ -1,125 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The map publisher: code maps and their unwind tables. Only the service thread calls this, and the
- * thread that starts it before. A file is open only while it is read, because its descriptor may be in
- * the program's table.
- *
- * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
- * makes that one build it, and we look again for a while. Without one, or when it takes too long,
- * or where that one's cache is not ours (it is in another container, below another root, another user's, or
- * there is no folder for one), it is built here, between two other things that the service thread does.
+ * The map publisher: code maps, and the records of their images. Only the service thread calls this, and the thread that
+ * starts it before.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/libc/fork_lock.h"
 #include "agent/service/service_state.h"
 #include "frozen/signal/slot.h"
 #include "os/clock.h"
 #include "stream/record.h"
-#include "unwind/cache.h"
-#include "unwind/unwind.h"
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
 #define YOUNG_NS 1000000000u          /* not in the first second, when libraries are mapped */
-#define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
-				       * tables */
-#define RETRY_NS 100000000u
-#define YOUNG_RETRY_NS 10000000u
-#define PATIENCE_NS 3000000000u       /* for a stillframe that builds tables */
-
-/* --- tables --- */
-
-/* For load() below, which gets nothing but an image: there is one service thread. */
-static struct {
-	struct sf_service *service;
-	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
-} loading;
-
-static bool get_cached(struct sf_image *image, const struct sf_kept_miss *miss)
-{
-	int folder = miss->has_key ? sf_cache_open() : -1;
-	bool got;
-
-	if (folder < 0)
-		return false;
-	got = sf_cache_get(folder, &miss->key, &image->table_block, &image->table_size);
-	close(folder);
-	if (got && !sf_table_init(&image->table, image->table_block, image->table_size)) {
-		sf_unwind_close(image->table_block, image->table_size);
-		image->table_block = NULL;
-		memset(&image->table, 0, sizeof(image->table));
-		return false;
-	}
-	return got;
-}
-
-/* The key is made while the file is open: it is looked for again when the file is closed. */
-static void load(struct sf_image *image)
-{
-	struct sf_kept_miss miss = { .image = image->number, .since_ns = sf_now_ns() };
-
-	miss.has_key = !image->from_memory && sf_unwind_key(image->fd, &miss.key);
-	if (get_cached(image, &miss))
-		return;
-	/* The vDSO cannot be opened later and is not in the cache: its table is built now. */
-	if (image->from_memory || miss.since_ns < loading.build_until_ns)
-		sf_image_load_table(image);
-	else
-		sf_vec_push(&loading.service->missing, miss);
-}
-
-static const struct sf_image_loader loader = {
-	.load = load, .unload = sf_image_unload_table, .serial = true,
-};
-
-/* By its path; another file that stands there now is not taken. */
-static void build_anew(struct sf_image *image)
-{
-	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
-					    .device = image->device };
-
-	image->fd = sf_process_open_mapping(loading.service->pid, &mapping);
-	if (image->fd < 0)
-		return;
-	sf_image_load_table(image);
-	sf_image_close(image);
-}
-
-/* Whether what a stillframe at the other end puts into its cache appears in ours. */
-static bool shares_cache(const struct sf_service *service)
-{
-	const char *theirs = service->agent->options.cache;
-	char ours[SF_CACHE_ID];
-
-	return service->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
-}
-
-/* Builds at most one table per turn, because other work of the service thread waits meanwhile. */
-static void try_missing(struct sf_service *service, uint64_t now_ns)
-{
-	uint64_t patience_ns = shares_cache(service) ? PATIENCE_NS : 0;
-	bool built = false;
-	size_t n = 0;
-
-	for (size_t i = 0; i < service->missing.n; i++) {
-		struct sf_kept_miss miss = service->missing.items[i];
-		struct sf_image *image = sf_images_get(service->images, miss.image);
-
-		if (!get_cached(image, &miss)) {
-			if (built || now_ns - miss.since_ns < patience_ns) {
-				service->missing.items[n++] = miss;
-				continue;
-			}
-			build_anew(image);
-			built = true;
-		}
-		service->renew |= image->table.header != NULL;
-	}
-	service->missing.n = n;
-	/* In a file's stream the rest is built without a pause. */
-	service->missing_tried_ns = built ? 0 : now_ns;
-}
 
 /* --- images --- */
 
@@ -182,8 +77,10 @@ static bool renew(struct sf_service *service, struct sf_error *err)
 {
 	const struct sf_code_map *before = service->process.map;
 	struct sf_code_map *old; /* not freed: walks may be using it */
+	const bool ok = sf_process_refresh_beside(&service->process, service->images, &old, err);
 
-	if (!sf_process_refresh_beside(&service->process, service->images, &old, err))
+	sf_image_tables_close_cache();
+	if (!ok)
 		return false;
 	if (service->process.map == before)
 		return true;
@@ -301,38 +198,39 @@ static void renew_now(struct sf_service *service)
 		service->renew_pause_ns = earlier(2 * service->renew_pause_ns, RENEW_MAX_NS);
 }
 
-static uint64_t retry_due_ns(const struct sf_service *service, uint64_t now_ns)
+static uint64_t take_turn(struct sf_service *service, uint64_t now_ns)
 {
-	const bool young = now_ns - service->started_ns < YOUNG_NS;
-
-	if (!service->missing.n)
-		return UINT64_MAX;
-	return service->missing_tried_ns + (young ? YOUNG_RETRY_NS : RETRY_NS);
-}
-
-uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns)
-{
-	if (now_ns >= retry_due_ns(service, now_ns))
-		try_missing(service, now_ns);
+	if (now_ns >= sf_image_tables_due_ns(service, now_ns))
+		sf_image_tables_look(service, now_ns);
 	if (now_ns >= due_ns(service, now_ns))
 		renew_now(service);
 	sf_runtime_publisher_look(service);
 	if (service->retired.n)
 		free_retired(service);
 	say_whether_complete(service);
-	return earlier(due_ns(service, now_ns), retry_due_ns(service, now_ns));
+	return earlier(due_ns(service, now_ns), sf_image_tables_due_ns(service, now_ns));
+}
+
+/* While a thread of the program forks, nothing changes: the child goes on with what it has then. */
+uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns)
+{
+	pthread_mutex_t *lock = &sf_fork_mutexes[SF_FORK_IMAGES];
+	uint64_t due;
+
+	if (pthread_mutex_trylock(lock) != 0)
+		return now_ns;
+	due = take_turn(service, now_ns);
+	pthread_mutex_unlock(lock);
+	return due;
 }
 
 bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err)
 {
 	bool ok;
 
-	loading.service = service;
-	service->images = sf_images_create(&loader);
-	if (!service->images)
+	if (!sf_image_tables_init(service))
 		return sf_fail_memory(err);
 	sf_process_init(&service->process, service->pid);
-	loading.build_until_ns = shares_cache(service) ? 0 : sf_now_ns() + FIRST_BUILD_NS;
 	ok = renew(service, err);
 	/* A virtual machine that runs already is in the map before the first sample. */
 	if (ok)
@@ -341,7 +239,7 @@ bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err)
 		ok = renew(service, err);
 	service->renew = service->urgent = false;
 	service->renew_pause_ns = RENEW_NS;
-	loading.build_until_ns = 0;
+	sf_image_tables_build_no_more();
 	say_whether_complete(service);
 	if (!ok)
 		sf_map_publisher_deinit(service);

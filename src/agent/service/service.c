@@ -172,12 +172,12 @@ static void *run(void *arg)
 
 /* --- start and stop --- */
 
-/* The words that a late flush() may wait on go on from where they were. */
+/* The words that a late flush() may wait on go on from where they were; so does what a child has of its parent. */
 SF_CHILD_CODE static void reset(struct sf_service *service)
 {
 	uint32_t asked = atomic_load(&service->flush_asked);
 
-	*service = (struct sf_service){ .channel = SF_NO_OWN_FD };
+	*service = (struct sf_service){ .channel = SF_NO_OWN_FD, .inherited = service->inherited };
 	atomic_store(&service->flush_asked, asked);
 	atomic_store(&service->flushed, asked);
 }
@@ -343,11 +343,12 @@ bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err)
 	return false;
 }
 
-SF_CHILD_CODE void sf_service_forget(void)
+SF_CHILD_CODE void sf_service_forget(bool images_are_whole)
 {
 	struct sf_service *service = &the_service;
 
-	/* Maps, images and buffers may be half changed: they are left where they are, in this copy. */
+	/* Maps and buffers may be half changed, and perhaps the images: they are left where they are, in this copy. */
+	service->inherited = images_are_whole && !service->missing.n ? service->images : NULL;
 	if (service->file && !service->apart)
 		sf_stream_file_abandon(service->file);
 	if (!service->apart)

@@ -54,8 +54,8 @@ bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err);
 
 /*
  * In a forked child, or after a return that failed, where there is no service thread: closes the parent's descriptors,
- * and does not touch the parent's memory.
+ * and does not touch the parent's memory. images_are_whole: the next start goes on with its images.
  */
-void sf_service_forget(void);
+void sf_service_forget(bool images_are_whole);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service thread's own state, for service.c (its thread), map_publisher.c (code maps, images, tables),
- * runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's file).
+ * The service thread's own state, for service.c (its thread), map_publisher.c (code maps), image_tables.c
+ * (images and their tables), runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's file).
  * Only the service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after it has
  * ended, and the words that others wait on. The channel and the file are open in the service thread's own table of
  * descriptors alone, where it could get one: what it opens takes no number from the program, which cannot close it.
@@ -74,13 +74,16 @@ struct sf_service {
 	_Atomic uint32_t flush_asked, flushed;
 	uint64_t started_ns, signal_checked_ns;
 
-	/* map_publisher.c */
+	/* image_tables.c */
 	struct sf_images *images;
+	struct sf_images *inherited; /* in a forked child that has not started anew: the parent's; NULL: none */
+	SF_VEC(struct sf_kept_miss) missing;
+	uint64_t missing_tried_ns;
+
+	/* map_publisher.c */
 	struct sf_process process;
 	SF_VEC(struct sf_kept_map) retired;
-	SF_VEC(struct sf_kept_miss) missing;
 	uint32_t n_written;       /* images up to this number have their records */
-	uint64_t missing_tried_ns;
 	uint64_t renew_pause_ns;  /* until the map is read again, unless unknown code is met */
 	bool renew;               /* a table has come since the map was made */
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
@@ -109,6 +112,17 @@ void sf_map_publisher_deinit(struct sf_service *service);
  * which the next turn is due, which may be in the past.
  */
 uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns);
+
+/* --- image_tables.c --- */
+
+/* Makes service->images. Until sf_image_tables_build_no_more(), tables that are not in the cache are built at once. False: no memory. */
+bool sf_image_tables_init(struct sf_service *service);
+void sf_image_tables_build_no_more(void);
+/* After images were loaded, which opens the cache. */
+void sf_image_tables_close_cache(void);
+/* Looks for tables that are missing, and builds at most one of them: other work of the service thread waits meanwhile. */
+void sf_image_tables_look(struct sf_service *service, uint64_t now_ns);
+uint64_t sf_image_tables_due_ns(const struct sf_service *service, uint64_t now_ns);
 
 /* --- runtime_publisher.c --- */
 
