@@ -166,6 +166,19 @@ def test_setuid(inside, tmp_path, walk):
     assert shares.get("spin_before_setuid", 0) > 0.05 and shares.get("spin_after_setuid", 0) > 0.05, shares
 
 
+@by_both_walks
+def test_chroot_and_setuid(stillframe, tmp_path, walk):
+    """As many a daemon does: it is sampled before and after, also where its new root has no /proc, and the summary says what is not."""
+    need_root()
+    jail = tmp_path / "jail"
+    jail.mkdir()
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "--", program("in_setuid"), 0.6, jail)
+    assert done.status == 0 and "threads 0 not nobody 0" in done.out, done
+    assert "has no /proc any more" in " ".join(done.err.split()), done
+    shares = recording.total_shares()
+    assert shares.get("spin_before_setuid", 0) > 0.05 and shares.get("spin_after_setuid", 0) > 0.05, shares
+
+
 # --- code that comes and goes --------------------------------------------------------------------
 
 

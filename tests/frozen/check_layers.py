@@ -56,7 +56,8 @@ ROOMS = {
                      "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
-    "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/threads/events.h agent/sampler "
+    "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/threads/events.h "
+                     "agent/threads/note.h agent/sampler "
                      "agent/agent.h agent/lifecycle.h agent/options.h agent/runtimes.h",
     "agent": "frozen/child.h frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
              "agent/host agent/sampler agent/service",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server that drops its rights: started as root, with threads, it becomes somebody else half-way (of its CPU time).
- * Every thread of the process must be somebody else then, those of a profiler inside it, too.
+ * Every thread of the process must be somebody else then, those of a profiler inside it, too. FOLDER: before that it makes
+ * this folder its root, in which there is no /proc.
  *
- * in_setuid [SECONDS]
+ * in_setuid [SECONDS [FOLDER]]
  */
 #include <dirent.h>
 #include <grp.h>
@@ -80,6 +81,8 @@ int main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, second_thread, NULL) != 0)
 		return 2;
 	spin_before_setuid(half);
+	if (argc > 2 && (chroot(argv[2]) != 0 || chdir("/") != 0))
+		return 2;
 	if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
 		return 2;
 	others = count_others(&n);

@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "frozen/signal/handler.h"
+#include "agent/threads/note.h"
 #include "runtime/coreclr/load.h"
-#include "stream/record.h"
 
 #define MAX_NOTE 256
 
@@ -35,17 +34,10 @@ static const char *reason(void)
 	return "it did not load the agent as a profiler, and does not say why";
 }
 
-void sf_clr_note(const char *text)
-{
-	const struct sf_stream_note note = { .size = (uint32_t)strlen(text) };
-
-	sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
-}
-
 void sf_clr_note_absence(const char *consequence)
 {
 	char text[MAX_NOTE];
 
 	snprintf(text, sizeof(text), "%s: %s", consequence, reason());
-	sf_clr_note(text);
+	sf_note(text);
 }

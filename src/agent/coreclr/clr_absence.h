@@ -5,7 +5,5 @@
 
 /* Writes what follows from it, and the reason, as a note for the user into the stream. */
 void sf_clr_note_absence(const char *consequence);
-/* Writes a note for the user into the stream. */
-void sf_clr_note(const char *text);
 
 #endif

@@ -13,6 +13,7 @@
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/shadow_writer.h"
 #include "agent/libc/fork_memory.h"
+#include "agent/threads/note.h"
 #include "frozen/coreclr/shadow_walk.h"
 #include "frozen/runtime_list.h"
 
@@ -191,7 +192,7 @@ static void note_without(uint32_t n)
 
 	snprintf(text, sizeof(text), "%u threads of .NET had no shadow stack, and were walked by stillframe: there are %d", n,
 		 SF_SHADOW_THREADS);
-	sf_clr_note(text);
+	sf_note(text);
 }
 
 static void note_refused(void)
@@ -199,7 +200,7 @@ static void note_refused(void)
 	char text[128];
 
 	snprintf(text, sizeof(text), "the .NET runtime refused hooks (error 0x%08x), and stillframe's own walk was used", (uint32_t)refused);
-	sf_clr_note(text);
+	sf_note(text);
 }
 
 void sf_clr_shadow_stop(void)

@@ -8,6 +8,7 @@
 #include "agent/host/spawn.h"
 #include "agent/threads/exec_preparation.h"
 #include "agent/libc/own_proc.h"
+#include "agent/threads/note.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/sampler/threads.h"
 #include "agent/sampler/thread_watch.h"
@@ -197,6 +198,14 @@ static bool expects(struct sf_agent_threads *threads)
 	return true;
 }
 
+/* The agent keeps no folder of /proc open: that would be a way out of the program's new root. */
+static void note_if_blind(struct sf_agent_threads *threads)
+{
+	if (!threads->noted_blind && !sf_own_thread_count())
+		threads->noted_blind = sf_note("the program has no /proc any more, as after chroot(): threads that it makes and code that it maps from "
+					       "then on are not sampled; an engine that watches from outside samples them");
+}
+
 uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns)
 {
 	const bool waits = !expects(threads) && look_ns > threads->next_scan_ns &&
@@ -225,6 +234,8 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
 	if (sf_own_threads(see, &scan))
 		settle_all(threads, now_ns);
+	else
+		note_if_blind(threads);
 	arm_process(threads);
 	set_pause(threads, &scan);
 }

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "agent/service/service_state.h"
@@ -139,8 +140,10 @@ static bool take_over(struct sf_service *service)
 static bool step_out(struct sf_service *service)
 {
 	sf_stream_writer_drain(service);
-	if (service->apart && !sf_parcel_fill(service->parcel))
+	if (service->apart && !sf_parcel_fill(service->parcel)) {
+		snprintf(service->agent->why, sizeof(service->agent->why), "its agent had to step aside, and could not keep its files");
 		return false;
+	}
 	service->agent->threads->own_ended_cpu_ns += sf_raw_thread_cpu_ns();
 	service->agent_cpu_ns += sf_raw_thread_cpu_ns();
 	service->left = true;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/libc/fork_lock.h"
+#include "agent/threads/note.h"
 #include "agent/threads/thread_entries.h"
 #include "base/intern.h"
 #include "frozen/signal/handler.h"
@@ -72,10 +73,9 @@ void sf_agent_labels_begin(void)
 static void note_too_many(void)
 {
 	static const char text[] = "more than 65,535 different labels were set: samples under later ones carry none";
-	const struct sf_stream_note note = { .size = sizeof(text) - 1 };
 
 	if (!noted_too_many)
-		noted_too_many = sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
+		noted_too_many = sf_note(text);
 }
 
 static uint32_t refuse(int os_errno, struct sf_error *err, const char *text)

@@ -46,6 +46,19 @@ bool sf_parcel_make(struct sf_parcel *ret)
 
 /* --- in --- */
 
+/* Where there is no /proc, as after chroot(): each number is looked at. That takes a millisecond or two. */
+static bool search(struct message *message)
+{
+	for (int fd = FIRST; fd < SF_OWN_FD_END; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			continue;
+		if (message->n == MAX)
+			return false;
+		message->numbers[message->n++] = fd;
+	}
+	return true;
+}
+
 static bool list(struct message *message)
 {
 	DIR *folder = opendir("/proc/thread-self/fd");
@@ -53,7 +66,7 @@ static bool list(struct message *message)
 	bool fits = true;
 
 	if (!folder)
-		return false;
+		return search(message);
 	while ((entry = readdir(folder))) {
 		int fd = atoi(entry->d_name);
 
