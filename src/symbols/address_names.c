@@ -230,7 +230,7 @@ bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *so
 	function = sf_ranges_find(&names->functions, address);
 	if (function)
 		start = function->start;
-	else if (symbol && sf_code_goes_on(code_at(&sources->image, address, &code), symbol->start, address))
+	else if (symbol && (!names->stripped || sf_code_goes_on(code_at(&sources->image, address, &code), symbol->start, address)))
 		start = symbol->start; /* no need to go through all code */
 	else if (!find_start(names, &sources->image, address, &start))
 		return false;

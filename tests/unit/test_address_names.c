@@ -332,6 +332,21 @@ static void assert_unsized(const char *build, const char *const expected[5])
 		assert_string_equal(names[i].function, expected[i]);
 }
 
+/* The code behind a jump by a register. Where a file has all its symbols, no other code is gone through for it. */
+static void assert_nothing_else_is_needed(void)
+{
+	SF_CLEANUP(free) struct name *names = NULL;
+	uint64_t address, size;
+	char path[128];
+
+	find_symbol("full", "case", &address, &size);
+	address--;
+	snprintf(path, sizeof(path), "%s/unsized", folder);
+	names = names_at(path, &address, 1);
+	assert_string_equal(names[0].function, "cases");
+	assert_false(names[0].depends);
+}
+
 static void symbols_without_a_size_end_where_their_code_does(void **state)
 {
 	(void)state;
@@ -339,6 +354,7 @@ static void symbols_without_a_size_end_where_their_code_does(void **state)
 	assert_unsized("gcc -shared -nostdlib unsized.s -o full && cp full unsized && strip unsized",
 		       (const char *const[]){ "shown", "shown", "", "", "cases" });
 	assert_unsized("cp full unsized", (const char *const[]){ "shown", "shown_more", "hidden", "other", "case" });
+	assert_nothing_else_is_needed();
 }
 
 struct label {
