@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel between two processes of one user on this machine. It carries whole messages, and descriptors
- * with them. Both ends check the user of the other end (SO_PEERCRED) and accept only the same user or root.
+ * with them. Both ends check the user of the other end (SO_PEERCRED) and accept only the same user or root. But a command
+ * that root's stillframe has started may become another user: that one calls the stillframe, too.
  *
  * Sockets are in a folder of the user: $XDG_RUNTIME_DIR/stillframe, else the first safe one of
- * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9. The folder is made with mode 0700. A folder
+ * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9. The folder is made with mode 0700. Sockets
+ * that are open to all have one of their own, /tmp/stillframe-UID-all and so on, of mode 0711. A folder
  * is not used if it belongs to another user or if others may write to it. The folder is opened before it is
  * checked, and used through the same descriptor.
  */
@@ -25,13 +27,16 @@
  * folder is made. `pid`: its own.
  */
 bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
-bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
+/* for_all: where every user can reach it. */
+bool sf_channel_collector_path(int32_t pid, bool for_all, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 
 /*
  * A descriptor, close-on-exec, or -1. An old socket at the path, that nobody listens on, is
  * replaced.
  */
 int sf_channel_listen(const char *path, struct sf_error *err);
+/* Every user may call the user's own socket at this path, in a folder for all, and is turned away unless sf_channel_accept_any() is used. */
+bool sf_channel_open_to_all(const char *path, struct sf_error *err);
 /* Removes a socket of the user's own, when nobody is to call it any more. */
 void sf_channel_remove(const char *path);
 /*
@@ -43,6 +48,8 @@ void sf_channel_sweep(void);
  * -1 and SF_E_NONE when a caller was turned away (another user's), or none is there. Non-blocking.
  */
 int sf_channel_accept(int listener, struct sf_error *err);
+/* The same of any user. *is_own_ret: it is the same user, or root. Otherwise only its pid shows whether it may call. */
+int sf_channel_accept_any(int listener, bool *is_own_ret, struct sf_error *err);
 int sf_channel_connect(const char *path, struct sf_error *err);
 /*
  * A connection to the agent in another process, also in its container; -1 (err->os_errno ENOENT: none

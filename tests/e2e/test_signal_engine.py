@@ -117,6 +117,32 @@ def test_a_command_with_another_cache(stillframe, tmp_path):
     assert any(files for _, _, files in os.walk(cache)), "it has made its own"
 
 
+@pytest.mark.parametrize("more", [(), ("--children",)], ids=["itself", "children"])
+def test_a_command_that_becomes_another_user(stillframe, tmp_path, everybodys, more):
+    """It becomes nobody, and executes the program then, whose agent calls root's stillframe, as containers and services begin."""
+    stillframe.path = everybodys.stillframe()
+    program = everybodys.program("busy_split")
+    command = [*NOBODY, program, 0.3] if not more else [*NOBODY, "sh", "-c", "%s 0.3; true" % program]
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", *more, "--", *command, env=everybodys.environment)
+    assert done.status == 0, done
+    assert recording.total_shares().get("spin_sixty", 0) > 0.3, (done, recording.total_shares())
+
+
+def test_a_stranger_does_not_call(stillframe, tmp_path, everybodys):
+    """Another user's process that is not of the recorded ones is turned away, though it reaches the socket."""
+    stillframe.path = everybodys.stillframe()
+    agent, program = everybodys.copy(AGENT), everybodys.program("busy_split")
+    recorder = stillframe.start("record", "-e", "signal", "--children", "-o", tmp_path / "r.sfr", "--", program, 3, env=everybodys.environment)
+    path = "/tmp/stillframe-0-all/record-%d.sock" % recorder.pid
+    until(lambda: os.path.exists(path), "it listens", 30)
+    stranger = subprocess.run([program, "0.3"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              user=65534, group=65534, extra_groups=[], env={**everybodys.environment, "LD_PRELOAD": agent, "STILLFRAME_VERBOSE": "1",
+                                   "STILLFRAME": "connect=%s,children" % path})
+    assert stranger.returncode == 0 and "stillframe: " in stranger.stdout, stranger
+    stillframe.wait(recorder, 60).ok()
+    assert Recording(tmp_path / "r.sfr").value("SELECT count(*) FROM processes") == 1
+
+
 def test_its_status_is_passed_on(stillframe, tmp_path):
     done = stillframe("record", "-q", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "sh", "-c", "exit 7")
     assert done.status == 7, done

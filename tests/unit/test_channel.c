@@ -65,7 +65,7 @@ static void make_pair(int ends[2])
 	char path[SF_CHANNEL_PATH];
 	int listener;
 
-	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	assert_true(sf_channel_collector_path(getpid(), false, path, &err));
 	listener = sf_channel_listen(path, &err);
 	assert_true(listener >= 0);
 	ends[0] = sf_channel_connect(path, &err);
@@ -113,7 +113,7 @@ static void sockets_of_the_dead_are_swept(void **state)
 	int fd;
 	(void)state;
 
-	assert_true(sf_channel_collector_path(getpid(), own, NULL)); /* makes the folder */
+	assert_true(sf_channel_collector_path(getpid(), false, own, NULL)); /* makes the folder */
 	leave(dead, "agent-1.sock", 100, false);
 	leave(young, "agent-2.sock", 0, false);
 	fd = leave(alive, "agent-3.sock", 100, true);
@@ -394,7 +394,7 @@ static void other_users_are_turned_away(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	assert_true(sf_channel_collector_path(getpid(), false, path, &err));
 	listener = sf_channel_listen(path, &err);
 	assert_true(listener >= 0);
 	snprintf(ours, sizeof(ours), "%s/stillframe", folder);
@@ -412,6 +412,37 @@ static void other_users_are_turned_away(void **state)
 	assert_int_equal(status, 0);
 	close(listener);
 	unlink(path);
+}
+
+/* Root's stillframe takes calls of what its command has become. It sees that these are another user's. */
+static void others_call_a_socket_that_is_open_to_all(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH];
+	int listener, fd, pid, status;
+	bool is_own = true;
+	(void)state;
+
+	if (geteuid() != 0)
+		skip();
+	assert_true(sf_channel_collector_path(getpid(), true, path, &err));
+	assert_memory_equal(path, "/tmp/stillframe-0-all", strlen("/tmp/stillframe-0-all"));
+	listener = sf_channel_listen(path, &err);
+	assert_true(listener >= 0);
+	assert_int_equal(call_as_nobody(path), 3);
+	assert_true(sf_channel_open_to_all(path, &err));
+	pid = fork();
+	if (pid == 0)
+		_exit(call_as_nobody(path));
+	assert_int_equal(poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, 10000), 1);
+	fd = sf_channel_accept_any(listener, &is_own, &err);
+	assert_true(fd >= 0);
+	assert_false(is_own);
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(listener);
+	sf_channel_remove(path);
 }
 
 /* The number is a child's: what an agent that had it was killed and left behind is nobody else's either. */
@@ -493,7 +524,7 @@ static void a_replaced_folder_is_not_listened_in(void **state)
 	(void)state;
 
 	name_folders();
-	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	assert_true(sf_channel_collector_path(getpid(), false, path, &err));
 	before_call = replace_folder;
 	listener = sf_channel_listen(path, &err);
 	assert_null(before_call);
@@ -680,6 +711,7 @@ int main(void)
 		cmocka_unit_test(other_files_are_left_alone),
 		cmocka_unit_test(folders_of_others_are_not_used),
 		cmocka_unit_test(other_users_are_turned_away),
+		cmocka_unit_test(others_call_a_socket_that_is_open_to_all),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(a_replaced_folder_is_not_listened_in),
 		cmocka_unit_test(a_replaced_folder_is_not_called),

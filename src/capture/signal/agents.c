@@ -9,6 +9,7 @@
 #define LIVES_NS 500000000u
 #define MAX_AGENTS 1024
 #define CALLS_AT_ONCE 64
+#define MAX_LINE 64 /* of a process that calls, back to one that was chosen */
 
 /* --- who calls --- */
 
@@ -42,12 +43,30 @@ bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, s
 	return !sink->note || sink->note(sink->arg, pid, text, err);
 }
 
-/* Takes one call. Without --children only the processes themselves may call. */
-static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, struct sf_error *err)
+/* Whether it is one of the processes that were chosen, or comes from one. */
+static bool descends(const struct sf_capture *capture, int32_t pid)
+{
+	for (unsigned i = 0; pid > 1 && i < MAX_LINE; i++) {
+		if (sf_capture_is_chosen(&capture->options, pid))
+			return true;
+		pid = sf_process_parent(pid);
+	}
+	return false;
+}
+
+/* Without --children only the processes themselves may call. Another user has to show that it comes from one of them. */
+static bool may_call(const struct sf_capture *capture, int32_t pid, bool is_own)
+{
+	if (!capture->options.children)
+		return sf_capture_is_chosen(&capture->options, pid);
+	return is_own || descends(capture, pid);
+}
+
+/* Takes one call. */
+static bool answer(struct sf_capture *capture, int channel, bool is_own, uint64_t now_ns, struct sf_error *err)
 {
 	int32_t pid = 0;
-	bool known = sf_channel_peer(channel, &pid) &&
-		     (capture->options.children || sf_capture_is_chosen(&capture->options, pid));
+	const bool known = sf_channel_peer(channel, &pid) && may_call(capture, pid, is_own);
 
 	if (known && capture->agents.n < MAX_AGENTS)
 		return end_earlier(capture, pid, err) &&
@@ -66,13 +85,14 @@ bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf
 
 	capture->pause = false;
 	for (int i = 0; capture->knocked && capture->listener >= 0 && i < CALLS_AT_ONCE; i++) {
-		int channel = sf_channel_accept(capture->listener, &failed);
+		bool is_own = false;
+		int channel = sf_channel_accept_any(capture->listener, &is_own, &failed);
 
 		if (channel < 0 && failed.code == SF_E_NONE)
 			break;
 		if (channel < 0)
 			capture->pause = true; /* it goes on knocking */
-		if (channel < 0 || !answer(capture, channel, now_ns, err))
+		if (channel < 0 || !answer(capture, channel, is_own, now_ns, err))
 			return channel < 0;
 	}
 	return true;

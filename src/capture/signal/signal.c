@@ -119,10 +119,13 @@ static bool check_hooks(const struct sf_capture_options *options, struct sf_erro
 
 static bool open_listener(struct sf_capture *capture, struct sf_error *err)
 {
-	if (!sf_channel_collector_path(getpid(), capture->path, err))
+	/* A command of root's may become another user, and then execute a program whose agent calls. */
+	const bool for_all = geteuid() == 0;
+
+	if (!sf_channel_collector_path(getpid(), for_all, capture->path, err))
 		return false;
 	capture->listener = sf_channel_listen(capture->path, err);
-	return capture->listener >= 0;
+	return capture->listener >= 0 && (!for_all || sf_channel_open_to_all(capture->path, err));
 }
 
 /* What the child is to have in its environment. */

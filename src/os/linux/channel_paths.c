@@ -30,13 +30,23 @@
 /* --- names --- */
 
 /* The i-th name in /tmp that is for this user. False: there are no more. */
-static bool tmp_name(unsigned i, uid_t uid, char ret[TMP_NAME])
+static bool tmp_name(unsigned i, uid_t uid, const char *kind, char ret[TMP_NAME])
 {
 	if (i == 0)
-		snprintf(ret, TMP_NAME, "stillframe-%u", (unsigned)uid);
+		snprintf(ret, TMP_NAME, "stillframe-%u%s", (unsigned)uid, kind);
 	else
-		snprintf(ret, TMP_NAME, "stillframe-%u-%u", (unsigned)uid, i);
+		snprintf(ret, TMP_NAME, "stillframe-%u%s-%u", (unsigned)uid, kind, i);
 	return i < TMP_FOLDERS;
+}
+
+bool sf_channel_all_folder(unsigned i, char *ret, size_t size)
+{
+	char name[TMP_NAME];
+
+	if (!tmp_name(i, geteuid(), "-all", name))
+		return false;
+	snprintf(ret, size, "/tmp/%s", name);
+	return true;
 }
 
 bool sf_channel_own_folder(unsigned i, char *ret, size_t size)
@@ -49,7 +59,7 @@ bool sf_channel_own_folder(unsigned i, char *ret, size_t size)
 			*ret = 0;
 		return i == 0;
 	}
-	if (!tmp_name(i, geteuid(), name))
+	if (!tmp_name(i, geteuid(), "", name))
 		return false;
 	snprintf(ret, size, "/tmp/%s", name);
 	return true;
@@ -108,21 +118,23 @@ static bool make_folder(const char *path, struct sf_error *err)
 	return fd >= 0;
 }
 
+typedef bool folder_fn(unsigned i, char *ret, size_t size);
+
 /* The first one that is safe; what is wrong with the best one where none is. */
-static bool choose_folder(char ret[FOLDER_SIZE], struct sf_error *err)
+static bool choose_folder(folder_fn *folders, char ret[FOLDER_SIZE], struct sf_error *err)
 {
-	for (unsigned i = 0; sf_channel_own_folder(i, ret, FOLDER_SIZE); i++) {
+	for (unsigned i = 0; folders(i, ret, FOLDER_SIZE); i++) {
 		if (make_folder(ret, i == 0 ? err : NULL))
 			return true;
 	}
 	return false;
 }
 
-static bool own_path(const char *what, int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
+static bool own_path(folder_fn *folders, const char *what, int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
 {
 	char folder[FOLDER_SIZE];
 
-	if (!choose_folder(folder, err))
+	if (!choose_folder(folders, folder, err))
 		return false;
 	snprintf(ret, SF_CHANNEL_PATH, "%s/%s-%d.sock", folder, what, pid);
 	return true;
@@ -130,12 +142,12 @@ static bool own_path(const char *what, int32_t pid, char ret[SF_CHANNEL_PATH], s
 
 bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
 {
-	return own_path("agent", pid, ret, err);
+	return own_path(sf_channel_own_folder, "agent", pid, ret, err);
 }
 
-bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
+bool sf_channel_collector_path(int32_t pid, bool for_all, char ret[SF_CHANNEL_PATH], struct sf_error *err)
 {
-	return own_path("record", pid, ret, err);
+	return own_path(for_all ? sf_channel_all_folder : sf_channel_own_folder, "record", pid, ret, err);
 }
 
 /* --- the agent in another process --- */
@@ -192,7 +204,7 @@ static int look_in_tmp(const struct place *place, int tmp)
 	int fd = -1;
 
 	for (unsigned u = 0; u < n && fd < 0; u++) {
-		for (unsigned i = 0; fd < 0 && tmp_name(i, uids[u], name); i++)
+		for (unsigned i = 0; fd < 0 && tmp_name(i, uids[u], "", name); i++)
 			fd = look_in(place, tmp, name);
 	}
 	return fd;

@@ -20,6 +20,8 @@
  * is "" where there is no room for the path.
  */
 bool sf_channel_own_folder(unsigned i, char *ret, size_t size);
+/* The same for sockets that are open to all. */
+bool sf_channel_all_folder(unsigned i, char *ret, size_t size);
 
 /*
  * An O_PATH descriptor of a folder that belongs to `owner`, and in which nobody else can put anything; -1.
