@@ -32,6 +32,7 @@
 #include "agent/variable.h"
 #include "base/cache_folder.h"
 #include "frozen/child.h"
+#include "frozen/signal/handler.h"
 #include "unwind/cache.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */
@@ -175,6 +176,12 @@ static void thread_made(void)
 		sf_agent_threads_expect();
 }
 
+static void code_gone(void)
+{
+	if (sf_agent_running())
+		sf_handler_note_gone_code(&sf_handler);
+}
+
 static bool before_exec(void)
 {
 	if (!sf_agent_running() || !sf_agent_thread_before_exec())
@@ -286,6 +293,7 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 
 static const struct sf_interpose_hooks hooks = {
 	.thread_made = thread_made,
+	.code_gone = code_gone,
 	.before_exec = before_exec,
 	.after_exec = sf_agent_thread_after_exec,
 	.useless_variable = useless_variable,

@@ -12,8 +12,6 @@
 #include "session/mapped_code.h"
 #include "unwind/unwind.h"
 
-/* Code that is unmapped and replaced at the same place is noticed after this time. */
-#define MAPS_AGE_NS 1000000000
 #define MADE_CODE ((uint64_t)128 << 10) /* bytes: a program that makes so much has a compiler in it, and not some stubs only */
 
 /* Gives each image its unwind table. */
@@ -129,7 +127,8 @@ bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct s
 {
 	struct sf_walked *walked = find_process(walker, pid);
 
-	return (walked && sf_process_add_mapping(&walked->process, mapping)) || sf_fail_memory(err);
+	walker->has_records = true;
+	return (walked && sf_process_add_mapping(&walked->process, walker->images, mapping)) || sf_fail_memory(err);
 }
 
 bool sf_walker_know(struct sf_walker *walker, int32_t pid, struct sf_error *err)
@@ -304,7 +303,7 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still, s
 	if (!walked || !still->regs.pc)
 		return SF_END_EMPTY;
 	process = &walked->process;
-	if (!process->map || sf_now_ns() - process->refreshed_ns > MAPS_AGE_NS)
+	if (!process->map || sf_process_may_mislead(process, walker->has_records, sf_now_ns()))
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
 		return SF_END_EMPTY;

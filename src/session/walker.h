@@ -31,6 +31,7 @@ struct sf_walker {
 	bool awaiters;                           /* asynchronous functions have those that await them as callers */
 	bool completes;                          /* the processes' runtimes may be written to: runtimes.h */
 	struct sf_image *kernel;                 /* stands for the kernel's code; NULL: none was seen */
+	bool has_records;                        /* the engine records what processes map */
 	bool lacks_registers;                    /* the last walk needed registers that only the thread
 						  * knows, and went on without some frames */
 };

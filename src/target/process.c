@@ -15,6 +15,9 @@
 #define REPLACED_MIN_NS 1000000
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
+#define KEEP_SHARE 200             /* so many times what it takes to read it a map is kept, if no code is found to be missing */
+#define KEEP_MIN_NS 50000000
+#define KEEP_MAX_NS 1000000000
 #define N_AT_ONCE 16               /* refreshes of a program's start: a loader maps libraries at every moment */
 
 void sf_process_init(struct sf_process *process, int32_t pid)
@@ -179,7 +182,7 @@ bool sf_process_refresh_beside(struct sf_process *process, struct sf_images *ima
 		map = load_map(process, &regions, &load_ns);
 	sf_vec_deinit(&regions.all);
 	process->refreshed_ns = sf_now_ns();
-	process->is_outdated = false;
+	process->is_outdated = process->is_overlaid = false;
 	process->n_at_once -= process->n_at_once > 0;
 	process->load_cost_ns = load_ns;
 	process->refresh_cost_ns = sf_raw_thread_cpu_ns() - start_ns - load_ns;
@@ -223,6 +226,24 @@ uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t 
 	if (young && process->n_at_once)
 		return 0;
 	return pause_ns > least_ns ? pause_ns : least_ns;
+}
+
+static uint64_t longer(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* For how long a map is kept that no code is found to be missing in. */
+static uint64_t keep_ns(const struct sf_process *process)
+{
+	const uint64_t ns = longer(longer(process->refresh_cost_ns * KEEP_SHARE, process->same_pause_ns), KEEP_MIN_NS);
+
+	return ns < KEEP_MAX_NS ? ns : KEEP_MAX_NS;
+}
+
+bool sf_process_may_mislead(const struct sf_process *process, bool has_records, uint64_t now_ns)
+{
+	return process->is_overlaid || now_ns - process->refreshed_ns > (has_records ? KEEP_MAX_NS : keep_ns(process));
 }
 
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)

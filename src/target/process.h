@@ -30,7 +30,8 @@ struct sf_process {
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
 	uint64_t same_pause_ns;       /* longer each time that the map was found to be the same; 0: it was another one */
 	uint32_t n_at_once;           /* refreshes that no pause delays */
-	bool is_outdated;             /* an engine has recorded a mapping since `map` was read */
+	bool is_outdated;             /* an engine has recorded a mapping since `map` was read, */
+	bool is_overlaid;             /* ... one in the place of other code that `map` has: no walk may use `map` any more */
 	bool map_is_inherited;        /* `map` has the parent's code, which the next program's recorded mappings replace */
 	bool map_is_recorded;         /* `map` is not read: it is inherited, or made from these: */
 	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
@@ -64,7 +65,7 @@ bool sf_process_refresh_beside(struct sf_process *process, struct sf_images *ima
  * runtime's code is in it, too. A file whose place is free in that is added: it was there until a moment ago. Mappings
  * that the new one overlaps are dropped. Beyond a bound nothing is kept. False: no memory.
  */
-bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping);
+bool sf_process_add_mapping(struct sf_process *process, struct sf_images *images, const struct sf_mapping *mapping);
 
 /* Whether the map was read from the system, and has code. */
 bool sf_process_map_is_read(const struct sf_process *process);
@@ -86,6 +87,12 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
  * loaded, they take half, as each image is loaded once.
  */
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
+
+/*
+ * Whether the map may have code that has gone, with other code in its place: a record says so, or the map is old. Then it is
+ * renewed before a walk. has_records: the engine records what processes map.
+ */
+bool sf_process_may_mislead(const struct sf_process *process, bool has_records, uint64_t now_ns);
 
 /*
  * sf_process_refresh, for a pc that is in no region, unless the map was read too recently. A process that executes another

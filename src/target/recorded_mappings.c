@@ -56,7 +56,28 @@ static void forget_map(struct sf_process *process)
 	process->refreshed_ns = 0;
 }
 
-bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping *mapping)
+static bool is_of(const struct sf_region *region, struct sf_images *images, const struct sf_mapping *mapping)
+{
+	const struct sf_image *image = region->image ? sf_images_get(images, region->image) : NULL;
+
+	if (!image || image->is_perf_map || image->from_memory)
+		return mapping->path[0] != '/';
+	return image->inode == mapping->inode && image->device == mapping->device && region->start == mapping->start;
+}
+
+/* Whether the map has other code there. */
+static bool replaces_code(const struct sf_process *process, struct sf_images *images, const struct sf_mapping *mapping)
+{
+	for (size_t i = 0; sf_process_map_is_read(process) && i < process->map->n_regions; i++) {
+		const struct sf_region *region = &process->map->regions[i];
+
+		if (region->start < mapping->end && mapping->start < region->end && !is_of(region, images, mapping))
+			return true;
+	}
+	return false;
+}
+
+bool sf_process_add_mapping(struct sf_process *process, struct sf_images *images, const struct sf_mapping *mapping)
 {
 	struct sf_recorded_mapping recorded = { .mapping = *mapping };
 
@@ -67,6 +88,7 @@ bool sf_process_add_mapping(struct sf_process *process, const struct sf_mapping 
 	else if (process->map && strcmp(mapping->path, SF_VDSO) == 0 && mapping->start != process->vdso)
 		forget_map(process);
 	process->is_outdated = true;
+	process->is_overlaid |= replaces_code(process, images, mapping);
 	forget_replaced(process, mapping);
 	if (process->recorded.n >= MAX_RECORDED)
 		return true;

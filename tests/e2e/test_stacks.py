@@ -279,3 +279,17 @@ def test_go_and_c(stillframe, tmp_path, how):
     if how[0] == "signal":   # the stack that was left is read while the thread stands
         ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.end GROUP BY 1"))
         assert ends["root"] > 0.97 * sum(ends.values()), ends
+
+
+@pytest.mark.parametrize("engine", [("perf",), ("ptrace",), ("signal", "--walk", "sampler"), ("signal", "--walk", "handler")], ids=lambda each: each[-1])
+def test_code_in_the_place_of_other_code(stillframe, tmp_path, engine):
+    """A library is loaded where another one was until then. What runs in it is not called after that one."""
+    libraries = [os.path.join(PROGRAMS, "replaced_%s.so" % which) for which in ("first", "second")]
+    cost = () if engine[0] == "signal" else ("--max-cost", 50)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *engine, "-F", "499", "--clock", "cpu", *cost, "--",
+                                        os.path.join(PROGRAMS, "replaced_code"), *libraries, 0.7)
+    assert done.status == 0, done
+    assert "in one place" in done.out, done
+    shares = recording.total_shares()
+    assert 0.4 < shares.get("spin_in_second", 0), (shares, done)
+    assert shares.get("spin_in_first", 0) < 0.6, (shares, done)

@@ -54,7 +54,7 @@ static int tear_down(void **state)
 
 static void add_code(struct sf_process *own, uint64_t start, uint64_t end, const char *file)
 {
-	assert_true(sf_process_add_mapping(own, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
+	assert_true(sf_process_add_mapping(own, images, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
 }
 
 static void add_vdso(struct sf_process *own, uint64_t start)
@@ -67,7 +67,7 @@ static void add_mapping(uint64_t start, uint64_t end, const char *file)
 	const struct sf_mapping mapping = { .start = start, .end = end, .inode = status.st_ino, .device = status.st_dev,
 					    .executable = true, .readable = true, .path = file };
 
-	assert_true(sf_process_add_mapping(&process, &mapping));
+	assert_true(sf_process_add_mapping(&process, images, &mapping));
 }
 
 /* A child that has ended, and that nobody has waited for: its list of mappings is there and empty. */
@@ -187,6 +187,74 @@ static void test_a_map_that_stays_the_same(void **state)
 	assert_int_equal(sf_process_refresh_pause_ns(&process, now_ns), 0);
 	process.same_pause_ns = 20000000;
 	assert_int_equal(sf_process_refresh_pause_ns(&process, now_ns), 20000000);
+}
+
+/* Our own code of this file. */
+static struct sf_region own_region(const struct sf_process *own)
+{
+	for (size_t i = 0; i < own->map->n_regions; i++) {
+		const struct sf_region *region = &own->map->regions[i];
+
+		if (region->image && sf_images_get(images, region->image)->inode == status.st_ino)
+			return *region;
+	}
+	fail();
+	return (struct sf_region){ 0 };
+}
+
+/* Of another file, or of none, or of the same one at another place. */
+static void test_a_mapping_in_the_place_of_other_code(void **state)
+{
+	struct sf_process own;
+	struct sf_region region;
+	struct sf_mapping mapping = { .inode = status.st_ino, .device = status.st_dev, .executable = true, .path = path };
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	region = own_region(&own);
+	mapping.start = region.start;
+	mapping.end = region.end;
+	assert_true(sf_process_add_mapping(&own, images, &mapping));
+	assert_false(own.is_overlaid);
+	for (unsigned i = 0; i < 3; i++) {
+		struct sf_mapping other = mapping;
+
+		other.inode = i == 1 ? 0 : other.inode + (i == 0);
+		other.path = i == 1 ? "//anon" : path;
+		other.start += i == 2 ? 0x1000 : 0;
+		assert_true(sf_process_add_mapping(&own, images, &other));
+		assert_true(own.is_overlaid && sf_process_may_mislead(&own, true, own.refreshed_ns));
+		assert_true(sf_process_refresh(&own, images, NULL));
+		assert_false(own.is_overlaid || sf_process_may_mislead(&own, true, own.refreshed_ns));
+	}
+	sf_process_deinit(&own);
+}
+
+/* The more reading it costs, and the longer it was the same, the longer it is kept; a second, at most and where there are records. */
+static void test_how_long_a_map_is_kept(void **state)
+{
+	static const struct {
+		uint64_t cost_ns, same_pause_ns, kept_ns;
+		bool has_records;
+	} cases[] = {
+		{ 0, 0, 50000000, false },
+		{ 1000000, 0, 200000000, false },
+		{ 1000000, 800000000, 800000000, false },
+		{ 100000000, 0, 1000000000, false },
+		{ 0, 0, 1000000000, true },
+	};
+
+	(void)state;
+	process.refreshed_ns = 5000000000;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t until_ns = process.refreshed_ns + cases[i].kept_ns;
+
+		process.refresh_cost_ns = cases[i].cost_ns;
+		process.same_pause_ns = cases[i].same_pause_ns;
+		assert_false(sf_process_may_mislead(&process, cases[i].has_records, until_ns));
+		assert_true(sf_process_may_mislead(&process, cases[i].has_records, until_ns + 1));
+	}
 }
 
 /* A file that has replaced the one that was mapped is not taken for it. */
@@ -480,6 +548,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_from_recorded_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_two_maps_have_one_serial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_that_stays_the_same, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_mapping_in_the_place_of_other_code, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_how_long_a_map_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),

@@ -23,7 +23,7 @@
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
-	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) \
+	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) X(dlclose) \
 	X(stat) X(stat64) X(fstatat) X(fstatat64) X(__xstat) X(__xstat64) X(__fxstatat) X(__fxstatat64)
 
 enum sf_interposed {
@@ -59,6 +59,7 @@ enum sf_demand {
  */
 struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
+	void (*code_gone)(void);                                       /* a dlclose has succeeded */
 	bool (*before_exec)(void);                                     /* true: after_exec is due if the exec fails */
 	void (*after_exec)(void);
 	/* STILLFRAME=..., if the program is not sampled when this process, or a child, executes it; or NULL. */

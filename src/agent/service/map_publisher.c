@@ -12,8 +12,9 @@
 #include "os/clock.h"
 #include "stream/record.h"
 
-#define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
+#define RENEW_MIN_NS 20000000u        /* the map, unless a walk met unknown code, once it was another one; */
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
+#define RENEW_SHARE 100               /* ... and so many times what reading it takes, at the least */
 #define YOUNG_NS 1000000000u          /* not in the first second, when libraries are mapped */
 
 /* --- images --- */
@@ -180,6 +181,12 @@ static void say_whether_complete(struct sf_service *service)
 	atomic_store(&service->incomplete, service->missing.n > 0 || service->renew);
 }
 
+/* Of a map that is new. */
+static uint64_t first_pause_ns(const struct sf_service *service)
+{
+	return earlier(longer(RENEW_MIN_NS, service->process.refresh_cost_ns * RENEW_SHARE), RENEW_MAX_NS);
+}
+
 /* A map that stays the same is looked at more and more seldom. */
 static void renew_now(struct sf_service *service)
 {
@@ -193,13 +200,15 @@ static void renew_now(struct sf_service *service)
 	service->renew = service->urgent = false;
 	renew(service, NULL);
 	if (service->process.map != before)
-		service->renew_pause_ns = RENEW_NS;
+		service->renew_pause_ns = first_pause_ns(service);
 	else if (!stale)
 		service->renew_pause_ns = earlier(2 * service->renew_pause_ns, RENEW_MAX_NS);
 }
 
 static uint64_t take_turn(struct sf_service *service, uint64_t now_ns)
 {
+	if (atomic_load_explicit(&sf_handler.code.map_stale, memory_order_relaxed) == SF_MAP_MISLEADS)
+		service->process.same_pause_ns = 0; /* it will be another one */
 	if (now_ns >= sf_image_tables_due_ns(service, now_ns))
 		sf_image_tables_look(service, now_ns);
 	if (now_ns >= due_ns(service, now_ns))
@@ -238,7 +247,7 @@ bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err)
 	if (ok && service->urgent)
 		ok = renew(service, err);
 	service->renew = service->urgent = false;
-	service->renew_pause_ns = RENEW_NS;
+	service->renew_pause_ns = first_pause_ns(service);
 	sf_image_tables_build_no_more();
 	say_whether_complete(service);
 	if (!ok)

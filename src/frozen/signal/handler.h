@@ -60,6 +60,8 @@ enum sf_end sf_handler_walk(const struct sf_handler_code *code, struct sf_worksp
 
 /* A walk met code that is not in the code map: the service thread is to renew the map. Signal-safe. */
 void sf_handler_note_stale_map(struct sf_handler *handler);
+/* The program has unloaded code: the service thread reads the maps again as soon as it may. */
+void sf_handler_note_gone_code(struct sf_handler *handler);
 /* The still of the thread in this slot, with the code map, which the slot pins until slot->map is set to NULL. Signal-safe. */
 void sf_handler_fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret);
 

@@ -74,8 +74,14 @@ static void pack_frames(const struct sf_handler_code *code, struct sf_workspace 
 void sf_handler_note_stale_map(struct sf_handler *handler)
 {
 	if (!atomic_load_explicit(&handler->code.map_stale, memory_order_relaxed) &&
-	    !atomic_exchange(&handler->code.map_stale, 1))
+	    !atomic_exchange(&handler->code.map_stale, SF_MAP_LACKS_CODE))
 		sf_wake_up_post(&handler->output.wake_up);
+}
+
+void sf_handler_note_gone_code(struct sf_handler *handler)
+{
+	atomic_store(&handler->code.map_stale, SF_MAP_MISLEADS);
+	sf_wake_up_post(&handler->output.wake_up);
 }
 
 void sf_handler_pack(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t skip)

@@ -86,11 +86,17 @@ typedef enum sf_end sf_own_walk_fn(const struct sf_handler_code *code,
 typedef bool sf_held_walk_fn(const struct sf_handler_code *code, struct sf_workspace *workspace, struct sf_still *still,
 			     const struct sf_thread_entry *entry, enum sf_loss *cause_ret);
 
+/* Why the code map is to be read again: the greater one counts. */
+enum sf_map_fault {
+	SF_MAP_LACKS_CODE = 1, /* a walk met code that is not in it */
+	SF_MAP_MISLEADS,       /* code has gone, and other code may be in its place */
+};
+
 /* The code that is known, and the means to walk through it. */
 struct sf_handler_code {
 	struct sf_own_memory memory;       /* how the memory of this process is read */
 	const struct sf_code_map *_Atomic map;
-	_Atomic uint32_t map_stale;        /* a walk met code that is not in the map */
+	_Atomic uint32_t map_stale;        /* enum sf_map_fault, 0: none is known */
 	struct sf_frame_keys *_Atomic frame_keys; /* set before a map with a runtime; else NULL */
 	void *_Atomic caches[SF_MAX_RUNTIMES];    /* set like frame_keys; their content outlives a
 						   * profile */
