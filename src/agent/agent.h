@@ -83,8 +83,8 @@ const char *sf_agent_output(void);
 void sf_agent_flush_within(uint64_t ns);
 
 /*
- * In a forked child, which does not sample. images_are_whole: fork() met no change of them. True: a profile was running in the parent, with these options; the caller
- * owns them now. Their strings are copies of the parent's memory.
+ * In a forked child, which does not sample. images_are_whole: fork() met no change of them. True: a profile was running in the
+ * parent, with these options; the caller owns them now. Their strings are copies of the parent's memory.
  */
 bool sf_agent_after_fork_in_child(bool images_are_whole, struct sf_agent_options *options_ret);
 

@@ -35,7 +35,10 @@ bool sf_channel_collector_path(int32_t pid, bool for_all, char ret[SF_CHANNEL_PA
  * replaced.
  */
 int sf_channel_listen(const char *path, struct sf_error *err);
-/* Every user may call the user's own socket at this path, in a folder for all, and is turned away unless sf_channel_accept_any() is used. */
+/*
+ * Every user may call the user's own socket at this path, in a folder for all, and is turned away unless
+ * sf_channel_accept_any() is used.
+ */
 bool sf_channel_open_to_all(const char *path, struct sf_error *err);
 /* Removes a socket of the user's own, when nobody is to call it any more. */
 void sf_channel_remove(const char *path);

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "os/process.h"
+#include "target/regions.h"
 
 #define MAX_RECORDED 8192 /* mappings of one process */
 
@@ -61,17 +62,21 @@ static bool is_of(const struct sf_region *region, struct sf_images *images, cons
 	const struct sf_image *image = region->image ? sf_images_get(images, region->image) : NULL;
 
 	if (!image || image->is_perf_map || image->from_memory)
-		return mapping->path[0] != '/';
+		return !mapping->inode;
 	return image->inode == mapping->inode && image->device == mapping->device && region->start == mapping->start;
 }
 
 /* Whether the map has other code there. */
 static bool replaces_code(const struct sf_process *process, struct sf_images *images, const struct sf_mapping *mapping)
 {
-	for (size_t i = 0; sf_process_map_is_read(process) && i < process->map->n_regions; i++) {
-		const struct sf_region *region = &process->map->regions[i];
+	const struct sf_code_map *map = process->map;
+	size_t i;
 
-		if (region->start < mapping->end && mapping->start < region->end && !is_of(region, images, mapping))
+	if (!sf_process_map_is_read(process))
+		return false;
+	i = sf_regions_first(map->regions, map->n_regions, mapping->start);
+	for (; i < map->n_regions && map->regions[i].start < mapping->end; i++) {
+		if (!is_of(&map->regions[i], images, mapping))
 			return true;
 	}
 	return false;

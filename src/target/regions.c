@@ -138,19 +138,26 @@ static bool collect_recorded(struct sf_process *process, struct sf_regions *regi
 	return true;
 }
 
-/* Whether the list has code there. It is in the order of addresses. */
-static bool is_listed(const struct sf_regions *regions, size_t n, const struct sf_mapping *mapping)
+size_t sf_regions_first(const struct sf_region *regions, size_t n, uint64_t address)
 {
 	size_t first = 0;
 
 	for (size_t behind = n; first < behind;) {
 		const size_t middle = first + (behind - first) / 2;
 
-		if (regions->all.items[middle].end <= mapping->start)
+		if (regions[middle].end <= address)
 			first = middle + 1;
 		else
 			behind = middle;
 	}
+	return first;
+}
+
+/* Whether the list has code there. It is in the order of addresses. */
+static bool is_listed(const struct sf_regions *regions, size_t n, const struct sf_mapping *mapping)
+{
+	const size_t first = sf_regions_first(regions->all.items, n, mapping->start);
+
 	return first < n && regions->all.items[first].start < mapping->end;
 }
 

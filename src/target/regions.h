@@ -28,4 +28,7 @@ struct sf_regions {
  */
 bool sf_regions_collect(struct sf_regions *regions, struct sf_process *process, struct sf_error *err);
 
+/* The first of the regions, in the order of addresses, that ends behind the address; n: there is none. */
+size_t sf_regions_first(const struct sf_region *regions, size_t n, uint64_t address);
+
 #endif

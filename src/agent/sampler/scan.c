@@ -201,9 +201,11 @@ static bool expects(struct sf_agent_threads *threads)
 /* The agent keeps no folder of /proc open: that would be a way out of the program's new root. */
 static void note_if_blind(struct sf_agent_threads *threads)
 {
+	static const char text[] = "the program has no /proc any more, as after chroot(): threads that it makes and code that it maps "
+				   "from then on are not sampled; an engine that watches from outside samples them";
+
 	if (!threads->noted_blind && !sf_own_thread_count())
-		threads->noted_blind = sf_note("the program has no /proc any more, as after chroot(): threads that it makes and code that it maps from "
-					       "then on are not sampled; an engine that watches from outside samples them");
+		threads->noted_blind = sf_note(text);
 }
 
 uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service thread's own state, for service.c (its thread), map_publisher.c (code maps), image_tables.c
- * (images and their tables), runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's file).
- * Only the service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after it has
+ * The service thread's own state, for service.c (its thread), map_publisher.c (code maps), image_tables.c (images and their
+ * tables), runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's
+ * file). Only the service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after it has
  * ended, and the words that others wait on. The channel and the file are open in the service thread's own table of
  * descriptors alone, where it could get one: what it opens takes no number from the program, which cannot close it.
  */
@@ -115,7 +115,10 @@ uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns);
 
 /* --- image_tables.c --- */
 
-/* Makes service->images. Until sf_image_tables_build_no_more(), tables that are not in the cache are built at once. False: no memory. */
+/*
+ * Makes service->images. Until sf_image_tables_build_no_more(), tables that are not in the cache are built at once. False: no
+ * memory.
+ */
 bool sf_image_tables_init(struct sf_service *service);
 void sf_image_tables_build_no_more(void);
 /* After images were loaded, which opens the cache. */
