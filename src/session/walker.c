@@ -303,8 +303,7 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still, s
 	if (!walked || !still->regs.pc)
 		return SF_END_EMPTY;
 	process = &walked->process;
-	if (!process->map || sf_process_may_mislead(process, walker->has_records, sf_now_ns()))
-		sf_process_refresh_stale(process, walker->images);
+	sf_process_refresh_due(process, walker->images, walker->has_records);
 	if (!process->map)
 		return SF_END_EMPTY;
 	look_for_runtimes(walker, walked);

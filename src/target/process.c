@@ -16,7 +16,7 @@
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
 #define KEEP_SHARE 200             /* so many times what it takes to read it a map is kept, if no code is found to be missing */
-#define KEEP_MIN_NS 50000000
+#define KEEP_MIN_NS 100000000
 #define KEEP_MAX_NS 1000000000
 #define N_AT_ONCE 16               /* refreshes of a program's start: a loader maps libraries at every moment */
 
@@ -228,16 +228,13 @@ uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t 
 	return pause_ns > least_ns ? pause_ns : least_ns;
 }
 
-static uint64_t longer(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* For how long a map is kept that no code is found to be missing in. */
 static uint64_t keep_ns(const struct sf_process *process)
 {
-	const uint64_t ns = longer(longer(process->refresh_cost_ns * KEEP_SHARE, process->same_pause_ns), KEEP_MIN_NS);
+	const uint64_t ns = process->refresh_cost_ns * KEEP_SHARE;
 
+	if (ns < KEEP_MIN_NS)
+		return KEEP_MIN_NS;
 	return ns < KEEP_MAX_NS ? ns : KEEP_MAX_NS;
 }
 
@@ -259,4 +256,12 @@ bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *imag
 		process->n_at_once = N_AT_ONCE;
 	}
 	return sf_process_refresh(process, images, NULL) && process->map->serial != serial;
+}
+
+void sf_process_refresh_due(struct sf_process *process, struct sf_images *images, bool has_records)
+{
+	if (!process->map)
+		sf_process_refresh_stale(process, images);
+	else if (sf_process_may_mislead(process, has_records, sf_now_ns()))
+		sf_process_refresh(process, images, NULL);
 }

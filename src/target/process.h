@@ -89,8 +89,8 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
 
 /*
- * Whether the map may have code that has gone, with other code in its place: a record says so, or the map is old. Then it is
- * renewed before a walk. has_records: the engine records what processes map.
+ * Whether the map may have code that has gone, with other code in its place: a record says so, or the map is old. has_records:
+ * the engine records what processes map.
  */
 bool sf_process_may_mislead(const struct sf_process *process, bool has_records, uint64_t now_ns);
 
@@ -99,5 +99,8 @@ bool sf_process_may_mislead(const struct sf_process *process, bool has_records, 
  * program begins anew: its map is renewed at once. True: the map is another one now.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
+
+/* Before a walk: the map is renewed if there is none, or if it may mislead. */
+void sf_process_refresh_due(struct sf_process *process, struct sf_images *images, bool has_records);
 
 #endif
