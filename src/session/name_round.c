@@ -26,9 +26,9 @@ static bool add_image(struct sf_name_round *round, struct sf_recording *recordin
 }
 
 /* An image that cannot be read names nothing. A perf map has all its names at the end only. */
-static bool has_names(const struct sf_image *image, bool is_last)
+static bool has_names(struct sf_image *image, bool is_last)
 {
-	return image->is_kernel || (image->fd >= 0 && (is_last || !image->is_perf_map));
+	return image->is_kernel || (image->fd >= 0 && !sf_image_is_rewritten(image) && (is_last || !image->is_perf_map));
 }
 
 bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, bool is_last,
@@ -39,7 +39,7 @@ bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *record
 	if (!round->texts)
 		return sf_fail_memory(err);
 	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
-		const struct sf_image *image = sf_images_get(images, number);
+		struct sf_image *image = sf_images_get(images, number);
 
 		if (has_names(image, is_last) && !add_image(round, recording, image, err))
 			return false;

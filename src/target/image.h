@@ -25,6 +25,8 @@ struct sf_image {
 	bool     is_perf_map;   /* no ELF file, but the names of code in no file (perf_map_file.h) */
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device;
+	int64_t  changed_ns, written_ns; /* of the open file: st_ctim and st_mtim while its content was this image's */
+	bool     is_rewritten;  /* it has other content by now: fd names nothing of this image any more */
 	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
 	size_t   n_code;        /* executable segments, read when the file was opened; one in nearly all files */
@@ -40,6 +42,15 @@ struct sf_image {
  * Where the file's headers want the byte at `offset` of it to be; false when no segment holds it.
  */
 bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret);
+
+/* Takes the times of the open file, when its content is known to be the image's. */
+void sf_image_note_times(struct sf_image *image);
+
+/*
+ * Whether the open file was written to, in place, since the image was made. One system call, unless the file was renamed, linked
+ * or written to. For good: the image's file is not used any more.
+ */
+bool sf_image_is_rewritten(struct sf_image *image);
 
 /*
  * Closes the file: for an agent, which must not hold descriptors in a process that is not its own. A table that is missing by

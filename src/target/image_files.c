@@ -204,6 +204,7 @@ bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, i
 		return false;
 	if (image->fd >= 0) {
 		files->n_open++;
+		sf_image_note_times(image);
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
 	}
 	return true;
@@ -224,4 +225,6 @@ void sf_image_files_open_seen(struct sf_image_files *files, struct sf_image *ima
 	files->n_open += image->fd >= 0;
 	if (image->fd < 0)
 		note_missing(image);
+	else
+		sf_image_note_times(image);
 }

@@ -2,7 +2,7 @@
 /*
  * The list of the images that the watched processes map.
  *
- * Two mappings are of one image when device, inode and path agree; mappings without a file (the
+ * Two mappings are of one image when device, inode and path agree, unless the file was written to in between; mappings without a file (the
  * vDSO) are one per session, as all processes share it.
  */
 #include "target/images.h"
@@ -216,21 +216,34 @@ static struct sf_image *add_missing(struct sf_images *images, struct sf_image *i
 	return known;
 }
 
+/* The plain key is that of what the file had before. */
+static struct sf_image *add_rewritten(struct sf_images *images, struct sf_image *image, char key[MAX_KEY], size_t size)
+{
+	struct sf_image *known;
+
+	size = add_build_id(key, size, image->build_id, image->build_id_size);
+	known = find_image(images, key, size);
+	if (!known)
+		return add_image(images, image, key, size);
+	free_image(image);
+	return known;
+}
+
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping)
 {
 	char key[MAX_KEY];
 	const size_t size = make_key(key, mapping);
-	struct sf_image *image = find_image(images, key, size);
+	struct sf_image *known = find_image(images, key, size), *image;
 
-	if (image)
-		return image;
+	if (known && !sf_image_is_rewritten(known))
+		return known;
 	image = make_image(images, mapping);
 	if (!image)
 		return NULL;
 	if (!sf_image_files_open(&images->files, image, pid, mapping))
 		return add_missing(images, image, key, size);
-	return add_image(images, image, key, size);
+	return known ? add_rewritten(images, image, key, size) : add_image(images, image, key, size);
 }
 
 /* --- images that were seen elsewhere --- */
@@ -260,11 +273,12 @@ static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 	struct sf_image *same_file, *known, *image;
 	size_t full_size;
 
-	if (same_place && (!seen->build_id_size || sf_image_seen_as(seen, same_place->build_id, same_place->build_id_size)))
+	if (same_place && !sf_image_is_rewritten(same_place) &&
+	    (!seen->build_id_size || sf_image_seen_as(seen, same_place->build_id, same_place->build_id_size)))
 		return same_place;
 	full_size = add_build_id(key, size, seen->build_id, seen->build_id_size);
 	known = find_image(images, key, full_size);
-	if (known && (known->fd >= 0 || same_place))
+	if (known && !sf_image_is_rewritten(known) && (known->fd >= 0 || same_place))
 		return known;
 	image = make_image(images, mapping);
 	if (!image)

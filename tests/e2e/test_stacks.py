@@ -293,3 +293,18 @@ def test_code_in_the_place_of_other_code(stillframe, tmp_path, engine):
     shares = recording.total_shares()
     assert 0.4 < shares.get("spin_in_second", 0), (shares, done)
     assert shares.get("spin_in_first", 0) < 0.6, (shares, done)
+
+
+@pytest.mark.parametrize("engine", [("perf",), ("ptrace",), ("signal",)], ids=lambda each: each[0])
+def test_a_program_in_the_file_of_another_one(stillframe, tmp_path, engine):
+    """A program is copied over another one that has ended, into the same file: neither is called by the other's names."""
+    need("objcopy")
+    first, second, program = os.path.join(PROGRAMS, "busy_split"), str(tmp_path / "second"), str(tmp_path / "program")
+    subprocess.run(["objcopy", "-g", "-R", ".note.gnu.build-id", "--redefine-sym", "spin_sixty=spin_of_the_second", first, second], check=True)
+    shutil.copy(first, program)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *engine, "--clock", "cpu", "--children", "--", "sh", "-c",
+                                        f"{program} 0.3; cat {second} > {program}; {program} 0.3")
+    assert done.status == 0, done
+    shares = recording.total_shares()
+    assert 0.1 < shares.get("spin_of_the_second", 0) < 0.45, (shares, done)
+    assert shares.get("spin_sixty", 0) < 0.45, (shares, done)

@@ -4,6 +4,7 @@
  * process that maps them.
  */
 #include <elf.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,6 +226,52 @@ static void a_file_that_is_known_is_that_of_a_record(void **state)
 	assert_int_equal(sf_images_add(images, 0, &seen)->fd, -1);
 }
 
+/* What `from` has, written into the open file. */
+static void fill(int fd, const char *from)
+{
+	const int source = open(from, O_RDONLY | O_CLOEXEC);
+	char piece[4096];
+	ssize_t n;
+
+	assert_true(source >= 0);
+	assert_int_equal(ftruncate(fd, 0) | lseek(fd, 0, SEEK_SET), 0);
+	while ((n = read(source, piece, sizeof(piece))) > 0)
+		assert_int_equal(write(fd, piece, (size_t)n), n);
+	close(source);
+}
+
+/* As by `cp new old`: device, inode and path are the same. */
+static void a_file_that_was_written_to_is_another_one(void **state)
+{
+	char path[] = "/tmp/stillframe-test-XXXXXX";
+	const int fd = mkstemp(path);
+	struct sf_mapping mapping = { .path = path, .executable = true };
+	struct sf_image_seen seen = { .path = path };
+	struct sf_image *before, *after;
+	struct stat status;
+	(void)state;
+
+	fill(fd, program);
+	assert_int_equal(fstat(fd, &status), 0);
+	mapping.inode = seen.inode = status.st_ino;
+	mapping.device = seen.device = status.st_dev;
+	before = sf_images_find(images, ended, &mapping);
+	assert_true(before && before->fd >= 0 && before->build_id_size);
+	assert_int_equal(fchmod(fd, 0755), 0);
+	assert_ptr_equal(sf_images_find(images, ended, &mapping), before);
+	assert_false(before->is_rewritten);
+	usleep(20000); /* before Linux 6.13 times of files are those of the kernel's tick */
+	fill(fd, "/bin/sh");
+	after = sf_images_find(images, ended, &mapping);
+	assert_true(after && after != before && after->fd >= 0);
+	assert_true(before->is_rewritten && !after->is_rewritten);
+	assert_memory_not_equal(after->build_id, before->build_id, after->build_id_size);
+	assert_ptr_equal(sf_images_find(images, ended, &mapping), after);
+	assert_ptr_not_equal(sf_images_add(images, 0, &seen), before);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* In the child the number of the file is another file's, or nobody's. */
 static void a_forked_child_has_no_file_open(void **state)
 {
@@ -254,6 +301,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_executable_segments_are_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_was_written_to_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_file_open, set_up, tear_down),
 	};
 
