@@ -22,14 +22,17 @@ void sf_image_note_times(struct sf_image *image)
 	image->written_ns = status.st_mtim.tv_sec * 1000000000LL + status.st_mtim.tv_nsec;
 }
 
-/* A build id tells a file that was written to from one that was only renamed, or given other rights. */
+/*
+ * A build id tells a file that was written to from one that was only renamed, or given other rights. A file without code, such
+ * as the dump of a JIT compiler, may grow all the time.
+ */
 static bool has_other_content(const struct sf_image *image, int64_t written_ns)
 {
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID];
 	size_t size;
 
 	if (!image->build_id_size)
-		return image->written_ns != written_ns;
+		return image->n_code && image->written_ns != written_ns;
 	sf_elf_build_id(image->fd, build_id, &size);
 	return size != image->build_id_size || memcmp(build_id, image->build_id, size) != 0;
 }

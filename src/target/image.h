@@ -26,7 +26,8 @@ struct sf_image {
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device;
 	int64_t  changed_ns, written_ns; /* of the open file: st_ctim and st_mtim while its content was this image's */
-	bool     is_rewritten;  /* it has other content by now: fd names nothing of this image any more */
+	bool     is_rewritten;  /* it has other content by now: fd names nothing of this image any more, ... */
+	struct sf_image *successor; /* ... and this is the image of the other content, once a process shows it; not owned */
 	uint8_t  build_id[SF_ELF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
 	size_t   n_code;        /* executable segments, read when the file was opened; one in nearly all files */

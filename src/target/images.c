@@ -216,17 +216,22 @@ static struct sf_image *add_missing(struct sf_images *images, struct sf_image *i
 	return known;
 }
 
-/* The plain key is that of what the file had before. */
-static struct sf_image *add_rewritten(struct sf_images *images, struct sf_image *image, char key[MAX_KEY], size_t size)
+/* The key of an image is that of what its file had before: this one is not looked for by its own. */
+static struct sf_image *add_successor(struct sf_images *images, struct sf_image *image, char key[MAX_KEY], size_t size)
 {
-	struct sf_image *known;
+	const uint32_t number = (uint32_t)images->all.n;
 
-	size = add_build_id(key, size, image->build_id, image->build_id_size);
-	known = find_image(images, key, size);
-	if (!known)
-		return add_image(images, image, key, size);
-	free_image(image);
-	return known;
+	return add_image(images, image, key, add_build_id(key, size, (const uint8_t *)&number, sizeof(number)));
+}
+
+/* By the plain key, what the file has now as far as it is known. NULL: no process has shown it. */
+static struct sf_image *find_latest(const struct sf_images *images, const char *key, size_t size)
+{
+	struct sf_image *image = find_image(images, key, size);
+
+	while (image && image->successor)
+		image = image->successor;
+	return image;
 }
 
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
@@ -234,7 +239,7 @@ struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 {
 	char key[MAX_KEY];
 	const size_t size = make_key(key, mapping);
-	struct sf_image *known = find_image(images, key, size), *image;
+	struct sf_image *known = find_latest(images, key, size), *image;
 
 	if (known && !sf_image_is_rewritten(known))
 		return known;
@@ -243,7 +248,10 @@ struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 		return NULL;
 	if (!sf_image_files_open(&images->files, image, pid, mapping))
 		return add_missing(images, image, key, size);
-	return known ? add_rewritten(images, image, key, size) : add_image(images, image, key, size);
+	if (!known)
+		return add_image(images, image, key, size);
+	known->successor = add_successor(images, image, key, size);
+	return known->successor;
 }
 
 /* --- images that were seen elsewhere --- */
@@ -269,7 +277,7 @@ static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 {
 	char key[MAX_KEY];
 	const size_t size = make_key(key, mapping);
-	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_image(images, key, size);
+	struct sf_image *same_place = is_vdso(mapping->path) ? own_vdso(images) : find_latest(images, key, size);
 	struct sf_image *same_file, *known, *image;
 	size_t full_size;
 
@@ -278,7 +286,7 @@ static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 		return same_place;
 	full_size = add_build_id(key, size, seen->build_id, seen->build_id_size);
 	known = find_image(images, key, full_size);
-	if (known && !sf_image_is_rewritten(known) && (known->fd >= 0 || same_place))
+	if (known && (known->fd >= 0 || same_place))
 		return known;
 	image = make_image(images, mapping);
 	if (!image)

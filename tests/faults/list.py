@@ -194,6 +194,7 @@ FAULTS = [
     ("agent/service/image_tables.c", "service->images = service->inherited;", "service->images = NULL;", "test_agent_life"),
     ("target/images.c", "known && !sf_image_is_rewritten(known))", "known)", "test_images"),
     ("target/images.c", "same_place && !sf_image_is_rewritten(same_place) &&", "same_place &&", "test_images"),
+    ("target/images.c", "known->successor = add_successor(images, image, key, size);\n\treturn known->successor;", "return add_successor(images, image, key, size);", "test_images"),
     ("target/image.c", "image->is_rewritten = has_other_content(image, written_ns);", "image->is_rewritten = true;", "test_images"),
     ("target/recorded_mappings.c", "process->is_overlaid |= replaces_code(process, images, mapping);", "", "test_recorded_maps"),
     ("target/process.c", "process->is_overlaid || now_ns", "now_ns", "test_recorded_maps"),

@@ -247,7 +247,7 @@ static void a_file_that_was_written_to_is_another_one(void **state)
 	const int fd = mkstemp(path);
 	struct sf_mapping mapping = { .path = path, .executable = true };
 	struct sf_image_seen seen = { .path = path };
-	struct sf_image *before, *after;
+	struct sf_image *before, *after, *last;
 	struct stat status;
 	(void)state;
 
@@ -267,7 +267,11 @@ static void a_file_that_was_written_to_is_another_one(void **state)
 	assert_true(before->is_rewritten && !after->is_rewritten);
 	assert_memory_not_equal(after->build_id, before->build_id, after->build_id_size);
 	assert_ptr_equal(sf_images_find(images, ended, &mapping), after);
-	assert_ptr_not_equal(sf_images_add(images, 0, &seen), before);
+	assert_ptr_equal(sf_images_add(images, 0, &seen), after);
+	usleep(20000);
+	fill(fd, "/bin/cat");
+	last = sf_images_add(images, 0, &seen);
+	assert_true(last != before && last != after && !last->is_rewritten);
 	close(fd);
 	assert_int_equal(unlink(path), 0);
 }
