@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image's addresses in the file, and its release. */
+/* An image's addresses in the file, whether the file still has the content of the image, and its release. */
 #include "target/image.h"
 
 #include <stdio.h>
