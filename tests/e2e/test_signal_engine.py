@@ -37,10 +37,15 @@ def listening():
 
 
 def sockets(pid):
-    """Those of this stillframe; others may run meanwhile."""
-    folder = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/tmp",
-                          "stillframe" if os.environ.get("XDG_RUNTIME_DIR") else "stillframe-%d" % os.geteuid())
+    """Those of this stillframe; others may run meanwhile. Root's stand in a folder that is open to all."""
+    if os.geteuid() == 0:
+        folder = "/tmp/stillframe-0-all"
+    elif os.environ.get("XDG_RUNTIME_DIR"):
+        folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "stillframe")
+    else:
+        folder = "/tmp/stillframe-%d" % os.geteuid()
     return os.path.isdir(folder) and [name for name in os.listdir(folder) if name.startswith("record-%d." % pid)]
+
 
 
 # --- launched ------------------------------------------------------------------------------------
