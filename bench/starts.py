@@ -4,7 +4,7 @@
 libraries whose forked children end at once. CPU time of the whole tree, the tool's too, and elapsed time, for each process:
 the difference of a run with many and a run with one, in turns with nothing and with each tool.
 
-starts.py [ROUNDS]: a round takes about 20 seconds."""
+starts.py [ROUNDS]: a round takes about 10 seconds."""
 import resource
 
 from common import *

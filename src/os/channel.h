@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel between two processes of one user on this machine. It carries whole messages, and descriptors
- * with them. Both ends check the user of the other end (SO_PEERCRED) and accept only the same user or root. But a command
- * that root's stillframe has started may become another user: that one calls the stillframe, too.
+ * with them. Both ends check the user of the other end (SO_PEERCRED) and accept only the same user or root. There is
+ * one exception: a command that root's stillframe has started may become another user. Its processes call that stillframe, too,
+ * which checks that they descend from the command.
  *
  * Sockets are in a folder of the user: $XDG_RUNTIME_DIR/stillframe, else the first safe one of
  * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9. The folder is made with mode 0700. Sockets
- * that are open to all have one of their own, /tmp/stillframe-UID-all and so on, of mode 0711. A folder
+ * that are open to all have a folder of their own, /tmp/stillframe-UID-all and so on, of mode 0711. A folder
  * is not used if it belongs to another user or if others may write to it. The folder is opened before it is
  * checked, and used through the same descriptor.
  */

@@ -16,7 +16,7 @@ struct sf_own_fd {
 };
 
 #define SF_NO_OWN_FD ((struct sf_own_fd){ .fd = -1 })
-#define SF_OWN_FD_END 16384 /* no number of ours is higher: a table of the kernel's for these takes 128 KiB */
+#define SF_OWN_FD_END 16384 /* above all numbers of ours: the kernel's table of descriptors is as long as its highest number */
 
 /*
  * Moves fd, which is closed, to a high number, close-on-exec; where there is none it stays where it

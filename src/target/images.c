@@ -2,8 +2,8 @@
 /*
  * The list of the images that the watched processes map.
  *
- * Two mappings are of one image when device, inode and path agree, unless the file was written to in between; mappings without a file (the
- * vDSO) are one per session, as all processes share it.
+ * Two mappings are of one image when device, inode and path agree, unless the file was written to in between. Mappings without
+ * a file (the vDSO) are one per session, as all processes share it.
  */
 #include "target/images.h"
 
@@ -216,7 +216,7 @@ static struct sf_image *add_missing(struct sf_images *images, struct sf_image *i
 	return known;
 }
 
-/* The key of an image is that of what its file had before: this one is not looked for by its own. */
+/* A successor is found by way of the image before it: its own key only has to be a new one. */
 static struct sf_image *add_successor(struct sf_images *images, struct sf_image *image, char key[MAX_KEY], size_t size)
 {
 	const uint32_t number = (uint32_t)images->all.n;
@@ -224,7 +224,7 @@ static struct sf_image *add_successor(struct sf_images *images, struct sf_image 
 	return add_image(images, image, key, add_build_id(key, size, (const uint8_t *)&number, sizeof(number)));
 }
 
-/* By the plain key, what the file has now as far as it is known. NULL: no process has shown it. */
+/* By the plain key, the image of the content that the file had last. NULL: there is none yet. */
 static struct sf_image *find_latest(const struct sf_images *images, const char *key, size_t size)
 {
 	struct sf_image *image = find_image(images, key, size);

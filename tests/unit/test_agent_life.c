@@ -328,7 +328,7 @@ static bool reads_tables(bool looked_at, const char *cache, const char *own)
 		sf_fork_renew_all();
 		if (!sf_agent_after_fork_in_child(whole, &options) || !start(own, &err) || !sf_agent_stop(NULL, &err))
 			_exit(2);
-		_exit(access(cache, F_OK) == 0); /* made by who looks for a table in it */
+		_exit(access(cache, F_OK) == 0); /* it is made when a table is looked for */
 	}
 	sf_fork_unlock_all();
 	if (looked_at)
@@ -360,6 +360,32 @@ static void a_child_goes_on_with_the_tables(void **state)
 	assert_true(reads_tables(true, cache, other));
 	assert_true(sf_agent_stop(NULL, &err));
 	unsetenv("XDG_CACHE_HOME");
+}
+
+static bool becomes(_Atomic uint32_t *word, uint32_t wanted)
+{
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(word) != wanted; i++)
+		usleep(1000);
+	return atomic_load(word) == wanted;
+}
+
+/* Its child would go on with images that are half changed. */
+static void maps_are_not_looked_at_during_a_fork(void **state)
+{
+	pthread_mutex_t *lock = &sf_fork_mutexes[SF_FORK_IMAGES];
+	char text[256];
+	struct sf_error err = { 0 };
+	(void)state;
+
+	snprintf(text, sizeof(text), "out=%s/a.sfs," NOBODY, folder);
+	assert_true(start(text, &err));
+	pthread_mutex_lock(lock);
+	sf_handler_note_gone_code(&sf_handler);
+	usleep(200000); /* for many turns of the service thread */
+	assert_int_equal(atomic_load(&sf_handler.code.map_stale), SF_MAP_MISLEADS);
+	pthread_mutex_unlock(lock);
+	assert_true(becomes(&sf_handler.code.map_stale, 0));
+	assert_true(sf_agent_stop(NULL, &err));
 }
 
 /* As in a system() that has not begun its program yet. */
@@ -589,6 +615,7 @@ int main(void)
 		cmocka_unit_test(callers_come_and_go_apart),
 		cmocka_unit_test(a_child_keeps_nothing),
 		cmocka_unit_test(a_child_goes_on_with_the_tables),
+		cmocka_unit_test(maps_are_not_looked_at_during_a_fork),
 		cmocka_unit_test(who_lets_no_signal_in_for_a_moment_is_sampled),
 		cmocka_unit_test(a_fork_does_not_wait_for_ever),
 		cmocka_unit_test(a_handler_may_fork_while_listening_begins_or_ends),

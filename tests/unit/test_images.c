@@ -276,6 +276,32 @@ static void a_file_that_was_written_to_is_another_one(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Without a build id the time of the last write tells, but only of a file with code: the dump of a JIT compiler is mapped, and grows. */
+static void only_files_with_code_are_written_to(void **state)
+{
+	(void)state;
+	for (unsigned has_code = 0; has_code < 2; has_code++) {
+		char path[] = "/tmp/stillframe-test-XXXXXX";
+		const int fd = mkstemp(path);
+		struct sf_image_seen seen = { .path = path };
+		struct sf_image *image;
+		struct stat status;
+
+		if (has_code)
+			write_segments(fd);
+		assert_int_equal(fstat(fd, &status), 0);
+		seen.inode = status.st_ino;
+		seen.device = status.st_dev;
+		image = sf_images_add(images, 0, &seen);
+		assert_true(image && image->fd >= 0 && !image->build_id_size && !sf_image_is_rewritten(image));
+		usleep(20000);
+		assert_int_equal(pwrite(fd, "more", 4, 3 << 12), 4);
+		assert_int_equal(sf_image_is_rewritten(image), has_code);
+		close(fd);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 /* In the child the number of the file is another file's, or nobody's. */
 static void a_forked_child_has_no_file_open(void **state)
 {
@@ -306,6 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_executable_segments_are_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_was_written_to_is_another_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_files_with_code_are_written_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_file_open, set_up, tear_down),
 	};
 

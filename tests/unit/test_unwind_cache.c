@@ -434,10 +434,8 @@ static void all_tables_are_in_one_file(void **state)
 		assert_true(sf_cache_get(&cache, &f->key, &block[i], &size));
 		files[i] = cache.file;
 	}
-	if (files[0] < 0) {
-		print_message("tmpfs or another file system that is not local: tables are in anonymous memory\n");
-	} else {
-		assert_true(files[1] == files[0] && files[2] == files[0]);
+	assert_true(files[1] == files[0] && files[2] == files[0]);
+	if (files[0] >= 0) {
 		assert_int_equal(fstat(files[0], &status), 0);
 		assert_int_equal(status.st_nlink, 0);
 	}
@@ -445,6 +443,10 @@ static void all_tables_are_in_one_file(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		assert_memory_equal(block[i], f->block, size);
 		munmap(block[i], size);
+	}
+	if (files[0] < 0) {
+		print_message("/tmp is on a tmpfs, or on no local file system: tables are in anonymous memory there\n");
+		skip();
 	}
 }
 

@@ -30,7 +30,7 @@ static struct {
 	struct sf_service *service;
 	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
 	struct sf_cache cache;        /* open while images are loaded, if there is one ... */
-	bool looked_for_cache;        /* ... which was found out */
+	bool looked_for_cache;        /* `cache` says whether there is one */
 } loading;
 
 /* At the first image. */

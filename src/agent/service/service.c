@@ -175,7 +175,7 @@ static void *run(void *arg)
 
 /* --- start and stop --- */
 
-/* The words that a late flush() may wait on go on from where they were; so does what a child has of its parent. */
+/* The words that a late flush() may wait on go on from where they were. The images that a child has from its parent stay. */
 SF_CHILD_CODE static void reset(struct sf_service *service)
 {
 	uint32_t asked = atomic_load(&service->flush_asked);

@@ -9,7 +9,7 @@
 #define LIVES_NS 500000000u
 #define MAX_AGENTS 1024
 #define CALLS_AT_ONCE 64
-#define MAX_LINE 64 /* of a process that calls, back to one that was chosen */
+#define MAX_ANCESTORS 64 /* from a process that calls to one that was chosen */
 
 /* --- who calls --- */
 
@@ -43,10 +43,10 @@ bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, s
 	return !sink->note || sink->note(sink->arg, pid, text, err);
 }
 
-/* Whether it is one of the processes that were chosen, or comes from one. */
+/* Whether it is one of the chosen processes, or descends from one. */
 static bool descends(const struct sf_capture *capture, int32_t pid)
 {
-	for (unsigned i = 0; pid > 1 && i < MAX_LINE; i++) {
+	for (unsigned i = 0; pid > 1 && i < MAX_ANCESTORS; i++) {
 		if (sf_capture_is_chosen(&capture->options, pid))
 			return true;
 		pid = sf_process_parent(pid);
@@ -54,7 +54,7 @@ static bool descends(const struct sf_capture *capture, int32_t pid)
 	return false;
 }
 
-/* Without --children only the processes themselves may call. Another user has to show that it comes from one of them. */
+/* Without --children only the chosen processes may call. A process of another user has to descend from one of them. */
 static bool may_call(const struct sf_capture *capture, int32_t pid, bool is_own)
 {
 	if (!capture->options.children)

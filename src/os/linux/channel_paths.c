@@ -29,7 +29,7 @@
 
 /* --- names --- */
 
-/* The i-th name in /tmp that is for this user. False: there are no more. */
+/* The i-th name in /tmp that is for this user and this kind of socket. False: there are no more. */
 static bool tmp_name(unsigned i, uid_t uid, const char *kind, char ret[TMP_NAME])
 {
 	if (i == 0)
@@ -39,30 +39,30 @@ static bool tmp_name(unsigned i, uid_t uid, const char *kind, char ret[TMP_NAME]
 	return i < TMP_FOLDERS;
 }
 
-bool sf_channel_all_folder(unsigned i, char *ret, size_t size)
+static bool tmp_folder(unsigned i, const char *kind, char *ret, size_t size)
 {
 	char name[TMP_NAME];
+	const bool is_one = tmp_name(i, geteuid(), kind, name);
 
-	if (!tmp_name(i, geteuid(), "-all", name))
-		return false;
 	snprintf(ret, size, "/tmp/%s", name);
-	return true;
+	return is_one;
+}
+
+bool sf_channel_all_folder(unsigned i, char *ret, size_t size)
+{
+	return tmp_folder(i, "-all", ret, size);
 }
 
 bool sf_channel_own_folder(unsigned i, char *ret, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char name[TMP_NAME];
 
 	if (runtime && *runtime == '/') {
 		if ((size_t)snprintf(ret, size, "%s/stillframe", runtime) >= size)
 			*ret = 0;
 		return i == 0;
 	}
-	if (!tmp_name(i, geteuid(), "", name))
-		return false;
-	snprintf(ret, size, "/tmp/%s", name);
-	return true;
+	return tmp_folder(i, "", ret, size);
 }
 
 /* --- folders --- */
