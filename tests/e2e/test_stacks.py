@@ -285,8 +285,8 @@ def test_go_and_c(stillframe, tmp_path, how):
     (("perf", "--max-cost", "50"), 0.7, 0.7), (("ptrace", "--max-cost", "50"), 0.7, 0.7),
     (("signal", "--walk", "sampler"), 2, 0.5), (("signal", "--walk", "handler"), 2, 0.5)], ids=["perf", "ptrace", "sampler", "handler"])
 def test_code_in_the_place_of_other_code(stillframe, tmp_path, engine, first, second):
-    """A library is loaded where another one was until then. What runs in it is not called after that one. The agent is told by
-    dlclose(): after two seconds with the first library it reads the maps less often than the second one lasts."""
+    """A library is loaded where another one was until then. What runs in it is not called after that one. Inside, only dlclose()
+    shows that in time: after two seconds with the first library the interval between two looks is longer than the second one runs."""
     libraries = [os.path.join(PROGRAMS, "replaced_%s.so" % which) for which in ("first", "second")]
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *engine, "-F", "499", "--clock", "cpu", "--",
                                         os.path.join(PROGRAMS, "replaced_code"), *libraries, first, second)
