@@ -23,6 +23,7 @@
 #include "agent/host/spawn.h"
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/libc/heap.h"
 #include "agent/libc/own_proc.h"
 #include "agent/libc/program_loader.h"
 #include "agent/lifecycle.h"
@@ -277,6 +278,7 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 
 	loaded_pid = getpid();
 	sf_fork_renew_all();
+	sf_heap_after_fork_in_child();
 	sf_spawned_forked();
 	was = sf_agent_after_fork_in_child(whole, &options) || (gone_for_good && asked.connect);
 	gone_for_good = false;

@@ -6,7 +6,6 @@
  */
 #include "base/cache_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
 #include "base/whole_io.h"
 
 #define TEMPORARY ".new-"
@@ -130,20 +130,19 @@ bool sf_cache_file_put(int folder, const char *name, const struct iovec *pieces,
  */
 static uint64_t find_oldest(int folder, char ret[SF_CACHE_NAME])
 {
-	SF_CLEANUP(close) int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	SF_CLEANUP(closedir) DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
+	SF_CLEANUP(folder) struct sf_folder entries;
 	struct timespec oldest = { .tv_sec = INT64_MAX };
-	struct dirent *entry;
+	const char *name;
 	uint64_t total = 0;
 
-	if (stream)
-		sf_steal_fd(&copy);
-	while (stream && (entry = readdir(stream))) {
+	if (!sf_folder_open(&entries, folder, "."))
+		return 0;
+	while ((name = sf_folder_next(&entries))) {
 		const struct timespec *used;
 		struct stat status;
 
-		if (strlen(entry->d_name) >= SF_CACHE_NAME ||
-		    fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		if (strlen(name) >= SF_CACHE_NAME ||
+		    fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !S_ISREG(status.st_mode))
 			continue;
 		total += (uint64_t)status.st_size;
@@ -152,7 +151,7 @@ static uint64_t find_oldest(int folder, char ret[SF_CACHE_NAME])
 		    (used->tv_sec == oldest.tv_sec && used->tv_nsec >= oldest.tv_nsec))
 			continue;
 		oldest = *used;
-		strcpy(ret, entry->d_name);
+		strcpy(ret, name);
 	}
 	return total;
 }

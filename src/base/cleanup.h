@@ -3,7 +3,6 @@
 #ifndef SF_BASE_CLEANUP_H
 #define SF_BASE_CLEANUP_H
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,7 +32,6 @@
 	}
 
 SF_DEFINE_CLEANUP(FILE *, fclose)
-SF_DEFINE_CLEANUP(DIR *, closedir)
 
 static inline __attribute__((unused)) void sf_cleanup_free(void *p)
 {

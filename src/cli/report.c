@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
 #include "cli/commands.h"
 #include "session/session.h"
 
@@ -142,21 +143,20 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
  */
 static bool find_newest(char ret[NAME_MAX + 1], struct sf_error *err)
 {
-	SF_CLEANUP(closedir) DIR *folder = opendir(".");
+	SF_CLEANUP(folder) struct sf_folder folder;
 	struct timespec newest = { 0 };
-	struct dirent *entry;
 	struct stat status;
+	const char *name;
 
-	if (!folder)
+	if (!sf_folder_open(&folder, AT_FDCWD, "."))
 		return sf_fail_os(err, "cannot list the current folder");
 	*ret = 0;
-	while ((entry = readdir(folder))) {
-		if (!is_recording_name(entry->d_name) ||
-		    fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+	while ((name = sf_folder_next(&folder))) {
+		if (!is_recording_name(name) || fstatat(folder.fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !S_ISREG(status.st_mode) || (*ret && !is_newer(&status.st_mtim, &newest)))
 			continue;
 		newest = status.st_mtim;
-		snprintf(ret, NAME_MAX + 1, "%s", entry->d_name);
+		snprintf(ret, NAME_MAX + 1, "%s", name);
 	}
 	return *ret || sf_fail(err, SF_E_INPUT, "there is no recording (*.sfr, *.sfs) in this folder");
 }

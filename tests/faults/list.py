@@ -8,6 +8,13 @@ To add one: an entry here, and a line in tests/README.md if its promise is not t
 FAULTS = [
     # The ring of the agent.
     ("frozen/output/outbox.c", "\t\tif (used > box->size)\n", "\t\tif (0)\n", "test_outbox"),
+    # The agent's memory, files and folders.
+    ("agent/libc/heap.c", "room < size ? room : size", "size / 2", "test_heap"),
+    ("agent/libc/heap.c", "\tlock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n", "", "test_heap"),
+    ("agent/libc/heap.c", "return piece ? memset(piece + 1, 0, size) : NULL;", "return piece ? piece + 1 : NULL;", "test_heap"),
+    ("agent/libc/sort.c", "below + 1 < n && is_less(", "below + 1 < n && !is_less(", "test_heap"),
+    ("base/lines.c", " + (newline < lines->text + lines->end);", " + 1;", "test_lines"),
+    ("base/folder.c", "folder->at += entry->d_reclen;", "folder->at += folder->end;", "test_lines"),
     # Unwinding.
     ("frozen/unwind/tail.c", "return sp >= walk->same_from;", "return true;", "test_tail"),
     ("frozen/unwind/tail.c", "same_regs(regs, &walk->tail->regs[walk->at]) &&", "", "test_tail"),

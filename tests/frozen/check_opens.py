@@ -13,7 +13,7 @@ import sys
 
 # Functions, and system calls, that take a name, and those of libraries that open files by names from what they read.
 CALLS = re.compile(r"""(?<![\w.>"])(
-    open|open64|openat|openat2|creat|fopen|fopen64|freopen|opendir|fdopendir|scandir|glob|nftw|ftw|open_by_handle_at|
+    open|open64|openat|openat2|creat|fopen|fopen64|freopen|opendir|fdopendir|sf_folder_open|scandir|glob|nftw|ftw|open_by_handle_at|
     dlopen|dlmopen|mkstemp|mkostemp|mkstemps|mkdtemp|tmpfile|tempnam|mkfifo|mkfifoat|mknod|mknodat|memfd_create|shm_open|mq_open|sem_open|
     sqlite3_open|sqlite3_open16|sqlite3_open_v2|gzopen|gzopen64|BZ2_bzopen|
     elf_begin|elf_memory|elf_open|dwarf_begin|dwarf_begin_elf|dwarf_getalt|dwarf_cu_info|dwarf_get_units|dwfl_\w+|dwelf_elf_begin|debuginfod_\w+|
@@ -26,7 +26,9 @@ NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 # File: the calls in it, as often as they are there, and why that is fine. A file with a new call needs a look at where the name
 # comes from.
 MAY = {
-    "base/cache_folder.c": ("open openat*4 fdopendir", "the user's own cache folder, and files there whose names stillframe makes"),
+    "base/cache_folder.c": ("open openat*3 sf_folder_open", "the user's own cache folder, and files there whose names stillframe makes"),
+    "base/folder.c": ("openat sf_folder_open", "where it is called says where the name comes from"),
+    "base/folder.h": ("sf_folder_open", "its declaration"),
     "base/foreign_file.c": ("open*3 openat*3", "names from outside: found with O_PATH, opened when it is a regular file"),
     "base/output_file.c": ("mkostemp open*3", "what the user named for writing, never through a link: the file, a new one beside it, or a device or FIFO found with O_PATH"),
     "elf/file.c": ("elf_begin elf_memory*3", "of descriptors and of memory: libelf opens nothing"),
@@ -37,14 +39,14 @@ MAY = {
     "symbols/lookup_child.c": ("fopen", "/proc/self/statm"),
     "target/image_files.c": ("memfd_create", "a copy of memory"),
     "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
-    "os/linux/proc.c": ("open fopen*2", "files of /proc and /sys"),
+    "os/linux/proc.c": ("open*3", "files of /proc and /sys"),
     "os/linux/kernel_symbols_kept.c": ("open", "files of /proc"),
     "os/linux/tracepoints.c": ("open openat*2", "the folder of tracefs, and below it names without a slash"),
-    "os/linux/cgroup.c": ("open openat*3 fdopendir", "the control group that the user named, and what is below it, on its own kind of file system"),
-    "os/linux/process.c": ("openat opendir*2", "/proc/PID/task, and a link in /proc/self/map_files"),
-    "os/linux/channel.c": ("fdopendir openat", "the user's own folder of channels, through its descriptor"),
+    "os/linux/cgroup.c": ("open openat*2 sf_folder_open", "the control group that the user named, and what is below it, on its own kind of file system"),
+    "os/linux/process.c": ("openat sf_folder_open*2", "/proc/PID/task, and a link in /proc/self/map_files"),
+    "os/linux/channel.c": ("sf_folder_open", "the user's own folder of channels, through its descriptor"),
     "os/linux/channel_paths.c": ("open openat*2", "folders and sockets with O_PATH, never through a link; they are checked before use"),
-    "os/linux/parcel.c": ("opendir", "/proc/thread-self/fd"),
+    "os/linux/parcel.c": ("sf_folder_open", "/proc/thread-self/fd"),
     "os/linux/own_fd.c": ("open", "/dev/null"),
     "frozen/raw.c": ("SYS_openat", "files of /proc/self"),
     "frozen/memory/own_memory.c": ("SYS_openat", "/proc/self/mem"),
@@ -65,7 +67,7 @@ MAY = {
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
     "cli/main.c": ("open", "the root folder with O_PATH, in the place of a standard descriptor that is closed"),
-    "cli/report.c": ("opendir", "the working folder of the user"),
+    "cli/report.c": ("sf_folder_open", "the working folder of the user"),
 }
 
 

@@ -2,7 +2,6 @@
 /* Control groups by their file system (kernel: Documentation/admin-guide/cgroup-v2.rst). */
 #include "os/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <mntent.h>
@@ -13,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
+#include "base/lines.h"
 
 #define MAX_PATH 4096
 #define MAX_DEPTH 32
@@ -65,37 +66,31 @@ int sf_cgroup_open(const char *path, struct sf_error *err)
 
 static bool add_own(int fd, struct sf_ids *ret)
 {
-	const int file = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	FILE *in = file >= 0 ? fdopen(file, "r") : NULL;
+	SF_CLEANUP(close) int file = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(lines) struct sf_lines lines = { .fd = file };
+	const char *line;
 	bool fine = true;
-	int pid;
 
-	while (fine && in && fscanf(in, "%d", &pid) == 1)
+	while (fine && file >= 0 && (line = sf_lines_next(&lines))) {
+		const int pid = atoi(line);
+
 		fine = pid <= 0 || sf_vec_push(&ret->ids, pid);
-	if (in)
-		fclose(in);
-	else if (file >= 0)
-		close(file);
+	}
 	return fine;
 }
 
 static bool add_all(int fd, struct sf_ids *ret, int depth)
 {
-	const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	SF_CLEANUP(closedir) DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
-	const struct dirent *entry;
+	SF_CLEANUP(folder) struct sf_folder folder = { .fd = -1 };
+	const char *name;
 	bool fine = add_own(fd, ret);
 
-	while (fine && folder && depth < MAX_DEPTH && (entry = readdir(folder))) {
-		int below;
+	if (depth < MAX_DEPTH)
+		(void)!sf_folder_open(&folder, fd, ".");
+	while (fine && folder.fd >= 0 && (name = sf_folder_next(&folder))) {
+		SF_CLEANUP(close) int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-			continue;
-		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (below < 0)
-			continue;
-		fine = add_all(below, ret, depth + 1);
-		close(below);
+		fine = below < 0 || add_all(below, ret, depth + 1);
 	}
 	return fine;
 }

@@ -7,7 +7,6 @@
  */
 #include "os/channel.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
 #include "os/linux/channel_paths.h"
 
 #define CALL_S 5
@@ -222,17 +222,18 @@ static bool is_left_behind(const struct place *place)
 static void sweep(const char *folder)
 {
 	SF_CLEANUP(close) int found = sf_channel_open_folder(AT_FDCWD, folder, geteuid(), NULL);
-	int fd = found < 0 ? -1 : openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	SF_CLEANUP(closedir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	SF_CLEANUP(folder) struct sf_folder entries = { .fd = -1 };
 	char path[PATH_MAX];
-	struct dirent *entry;
+	const char *name;
 
-	while (dir && (entry = readdir(dir)) != NULL) {
-		const struct place place = { found, entry->d_name, path };
+	if (found < 0 || !sf_folder_open(&entries, found, "."))
+		return;
+	while ((name = sf_folder_next(&entries))) {
+		const struct place place = { found, name, path };
 
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
 		if (is_left_behind(&place))
-			unlinkat(found, entry->d_name, 0);
+			unlinkat(found, name, 0);
 	}
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/lines.h"
 #include "os/linux/proc.h"
 #include "os/process.h"
 
@@ -33,7 +34,7 @@ static bool cut_deleted(char *path, size_t length)
 	return true;
 }
 
-/* "start-end rwxp offset major:minor inode   path" (proc_pid_maps(5)). */
+/* Without its newline: "start-end rwxp offset major:minor inode   path" (proc_pid_maps(5)). */
 static bool parse_line(char *line, struct sf_mapping *ret)
 {
 	unsigned major_number, minor_number;
@@ -50,7 +51,6 @@ static bool parse_line(char *line, struct sf_mapping *ret)
 	ret->readable = permissions[0] == 'r';
 	ret->executable = strlen(permissions) > 2 && permissions[2] == 'x';
 	ret->is_own = strlen(permissions) > 3 && permissions[1] == 'w' && permissions[3] == 'p';
-	line[strcspn(line, "\n")] = 0;
 	length = strlen(line);
 	ret->deleted = cut_deleted(line, length);
 	ret->path = line + path_at;
@@ -64,19 +64,14 @@ static bool fail(int32_t pid, struct sf_error *err)
 
 bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err)
 {
-	int fd = sf_proc_open(pid, 0, "maps");
-	SF_CLEANUP(fclose) FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	SF_CLEANUP(free) char *line = NULL;
-	size_t room = 0;
+	SF_CLEANUP(close) int fd = sf_proc_open(pid, 0, "maps");
+	SF_CLEANUP(lines) struct sf_lines lines = { .fd = fd };
+	char *line;
 
-	if (!file) {
-		fail(pid, err);
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
+	if (fd < 0)
+		return fail(pid, err);
 	/* A name has four times PATH_MAX bytes if it is all newlines: each is printed as \012. */
-	while (getline(&line, &room, file) > 0) {
+	while ((line = sf_lines_next(&lines))) {
 		struct sf_mapping mapping;
 
 		if (parse_line(line, &mapping) && !fn(&mapping, arg))

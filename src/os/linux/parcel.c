@@ -2,13 +2,15 @@
 /* Descriptors that wait in a socket: SCM_RIGHTS of unix(7). */
 #include "os/parcel.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/folder.h"
 
 #define MAX 250       /* the kernel passes 253 at once; an agent has about five */
 #define FIRST 3       /* 0, 1 and 2 are /dev/null in a table of its own */
@@ -61,22 +63,21 @@ static bool search(struct message *message)
 
 static bool list(struct message *message)
 {
-	DIR *folder = opendir("/proc/thread-self/fd");
-	const struct dirent *entry;
+	SF_CLEANUP(folder) struct sf_folder folder;
+	const char *name;
 	bool fits = true;
 
-	if (!folder)
+	if (!sf_folder_open(&folder, AT_FDCWD, "/proc/thread-self/fd"))
 		return search(message);
-	while ((entry = readdir(folder))) {
-		int fd = atoi(entry->d_name);
+	while ((name = sf_folder_next(&folder))) {
+		const int fd = atoi(name);
 
-		if (entry->d_name[0] == '.' || fd < FIRST || fd == dirfd(folder))
+		if (fd < FIRST || fd == folder.fd)
 			continue;
 		fits = fits && message->n < MAX;
 		if (fits)
 			message->numbers[message->n++] = fd;
 	}
-	closedir(folder);
 	return fits;
 }
 

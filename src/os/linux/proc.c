@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/lines.h"
+
 int sf_proc_open(int32_t pid, int32_t tid, const char *name)
 {
 	char path[96];
@@ -20,19 +23,23 @@ int sf_proc_open(int32_t pid, int32_t tid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size)
+/* As much as there is room for. */
+static bool read_all(int fd, char *ret, size_t size)
 {
-	int fd = sf_proc_open(pid, tid, name);
 	size_t used = 0;
 	ssize_t n = -1;
 
-	if (fd < 0)
-		return false;
 	while (used < size - 1 && (n = read(fd, ret + used, size - 1 - used)) > 0)
 		used += (size_t)n;
-	close(fd);
 	ret[used] = 0;
 	return n >= 0;
+}
+
+bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size)
+{
+	SF_CLEANUP(close) int fd = sf_proc_open(pid, tid, name);
+
+	return fd >= 0 && read_all(fd, ret, size);
 }
 
 static const char *behind_name(const char *text)
@@ -88,28 +95,25 @@ bool sf_proc_status(int32_t pid, int32_t tid, const char *key, char *ret, size_t
 
 void sf_proc_scan(const char *path, const char *format, ...)
 {
-	FILE *file = fopen(path, "re");
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[1024];
 	va_list values;
 
-	if (!file)
+	if (fd < 0 || !read_all(fd, text, sizeof(text)))
 		return;
 	va_start(values, format);
-	(void)!vfscanf(file, format, values);
+	(void)!vsscanf(text, format, values);
 	va_end(values);
-	fclose(file);
 }
 
 bool sf_proc_lines(const char *path, bool (*fn)(const char *line, void *arg), void *arg)
 {
-	FILE *file = fopen(path, "re");
-	bool fine = file != NULL;
-	char line[1024];
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(lines) struct sf_lines lines = { .fd = fd };
+	bool fine = fd >= 0;
+	const char *line;
 
-	while (fine && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = 0;
+	while (fine && (line = sf_lines_next(&lines)))
 		fine = fn(line, arg);
-	}
-	if (file)
-		fclose(file);
 	return fine;
 }

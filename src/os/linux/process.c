@@ -3,7 +3,6 @@
 #include "os/process.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/folder.h"
 #include "base/output.h"
 #include "os/linux/proc.h"
 #include "os/rights.h"
@@ -24,14 +24,13 @@
 
 static bool add_numbers(const char *path, struct sf_ids *ret)
 {
-	SF_CLEANUP(closedir) DIR *dir = opendir(path);
-	struct dirent *entry;
+	SF_CLEANUP(folder) struct sf_folder folder;
+	const char *name;
 
-	if (!dir)
+	if (!sf_folder_open(&folder, AT_FDCWD, path))
 		return false;
-	while ((entry = readdir(dir))) {
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    !sf_vec_push(&ret->ids, (int32_t)atoi(entry->d_name)))
+	while ((name = sf_folder_next(&folder))) {
+		if (isdigit((unsigned char)*name) && !sf_vec_push(&ret->ids, (int32_t)atoi(name)))
 			return false;
 	}
 	return true;
@@ -79,18 +78,14 @@ void sf_process_rights(char *ret, size_t size)
 
 bool sf_process_opens_map_files(void)
 {
-	DIR *folder = opendir("/proc/self/map_files");
-	const struct dirent *entry;
-	int fd = -1;
+	SF_CLEANUP(folder) struct sf_folder folder;
+	SF_CLEANUP(close) int fd = -1;
+	const char *name;
 
-	while (fd < 0 && folder && (entry = readdir(folder))) {
-		if (entry->d_name[0] != '.')
-			fd = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
-	}
-	if (folder)
-		closedir(folder);
-	if (fd >= 0)
-		close(fd);
+	if (!sf_folder_open(&folder, AT_FDCWD, "/proc/self/map_files"))
+		return false;
+	while (fd < 0 && (name = sf_folder_next(&folder)))
+		fd = openat(folder.fd, name, O_RDONLY | O_CLOEXEC);
 	return fd >= 0;
 }
 

@@ -234,7 +234,9 @@ static int by_start(const void *a, const void *b)
 {
 	const struct sf_clr_range *left = a, *right = b;
 
-	return left->region.start < right->region.start ? -1 : left->region.start > right->region.start;
+	if (left->region.start != right->region.start)
+		return left->region.start < right->region.start ? -1 : 1;
+	return left->region.end > right->region.end ? -1 : left->region.end < right->region.end;
 }
 
 /* By start, none twice, none in another one. */
