@@ -258,6 +258,20 @@ def test_an_ordinary_user(tmp_path, everybodys):
     assert not recording.value("SELECT count(*) FROM frames WHERE kind = (SELECT id FROM kinds WHERE word = 'kernel')")
 
 
+def test_short_lives_of_an_ordinary_user(everybodys):
+    """Each process uses a part of a period. The events of the CPUs are not this user's, and those of the threads get a shorter period."""
+    if paranoid() > 2:
+        pytest.skip("perf events are for privileged users only here")
+    output = everybodys.path("r.sfr")
+    loop = 'i=0; while [ $i -lt %d ]; do "$0" 0.003 1 > /dev/null; i=$((i+1)); done' % (2000 if LONG else 300)
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "--max-cost", "100", "-F", "99", "--children", "-o", output,
+                           "--", "/bin/sh", "-c", loop, everybodys.program("busy_split")], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0, done
+    seen, lost, counted = Recording(output).cpu()
+    assert seen >= 0.6 * counted, (seen, lost, counted, done.stderr)   # 7 % before that
+
+
 @pytest.mark.parametrize("may_hold", [True, False], ids=["held", "not held"])
 def test_kernel_time_of_an_ordinary_user(everybodys, may_hold):
     """Events may not sample it. It is found by holds; without the right to hold it is a loss with its cause, and not given to samples of user mode."""

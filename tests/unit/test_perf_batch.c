@@ -224,6 +224,7 @@ static int set_up(void **state)
 	n_looks = 0;
 	n_found = 0;
 	perf = (struct sf_perf){ .events = { .children = true, .kernel = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
+	perf.base.period_ns = MS;
 	perf.base.watch.options = &perf.base.options;
 	sf_perf_budget_begin(&perf.budget);
 	for (unsigned i = 0; i < N_CPUS; i++) {
@@ -862,6 +863,36 @@ static void test_what_is_over_budget(void **state)
 	assert_int_equal(perf.budget.n_samples, 240);
 }
 
+/* Of finer samples all are walked until the thread has used two periods, then as many as were asked for; all its time is in them. */
+static void test_finer_samples(void **state)
+{
+	uint64_t cpu_ns = 0;
+	size_t n_first;
+	(void)state;
+
+	perf.events.kernel = false;
+	perf.events.period_ns = perf.events.periods_ns[0] = MS / 4;
+	perf.finer = 4;
+	for (uint64_t n = 0; n < 20; n++)
+		sample(0, 10, 10, n * MS / 4);
+	ran(0, 5);
+	sf_perf_batch(&perf, MS);
+	n_first = n_sent;
+	for (uint64_t n = 20; n < 120; n++)
+		sample(0, 10, 10, n * MS / 4 + n * n * 997);
+	for (uint64_t n = 0; n < 4; n++)
+		sample(0, 10, 11, (120 + n) * MS);
+	ran(0, 25);
+	ran(1, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_first, 20);
+	assert_in_range(n_sent - n_first - 4, 10, 40); /* a fourth of 100 is expected */
+	for (size_t j = 0; j < n_sent; j++)
+		cpu_ns += sent[j].cpu_ns;
+	assert_true(cpu_ns > 29 * MS && cpu_ns <= 31 * MS);
+	assert_int_equal(perf.budget.n_over, 0); /* nothing was passed over for its cost */
+}
+
 /* However much else the engine has spent, samples of CPU time have room for half of the limit. A batch without samples changes little. */
 static void test_some_have_room_whatever_else_is_spent(void **state)
 {
@@ -1171,6 +1202,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_finer_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_some_have_room_whatever_else_is_spent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_ids_any_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_name_of_a_child, set_up, tear_down),

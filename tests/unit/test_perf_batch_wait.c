@@ -168,9 +168,9 @@ static void test_its_length(void **state)
 	(void)state;
 	assert_int_equal(wait_after(0, now_ns + 13 * MS), 3 * MS);
 	perf.events.n_cpus = 0;
-	perf.events.period_ns = 4 * MS;
+	perf.base.period_ns = perf.events.period_ns = 4 * MS;
 	assert_int_equal(wait_after(0, UINT64_MAX), 40 * MS);
-	perf.events.period_ns = 10 * MS;
+	perf.base.period_ns = perf.events.period_ns = 10 * MS;
 	assert_int_equal(wait_after(0, UINT64_MAX), 50 * MS);
 	perf.last_wait.began_ns = now_ns;
 	assert_int_equal(wait_after(50, UINT64_MAX), 50 * MS);
@@ -182,7 +182,7 @@ static void test_its_length(void **state)
 static void test_copies_that_are_too_short_are_soon_known(void **state)
 {
 	(void)state;
-	perf.events.period_ns = 100 * MS;
+	perf.base.period_ns = perf.events.period_ns = 100 * MS;
 	perf.sleeps.on = true;
 	perf.sleeps.switches.stack_bytes = 8192;
 	assert_int_equal(wait_after(0, UINT64_MAX), 10 * MS);
@@ -208,7 +208,7 @@ static void test_a_thread_that_is_sought(void **state)
 {
 	(void)state;
 	perf.kernel_time.n_sought = 1;
-	perf.events.period_ns = MS;
+	perf.base.period_ns = perf.events.period_ns = MS;
 	wait_after(50, UINT64_MAX);
 	assert_int_equal(n_polls, 1);
 	assert_int_equal(n_displaced, 0);
@@ -220,7 +220,7 @@ static void test_a_deep_thread(void **state)
 	(void)state;
 	perf.deep.n_due = 1;
 	perf.base.watch.options = &perf.base.options;
-	perf.events.period_ns = 7 * MS;
+	perf.base.period_ns = perf.events.period_ns = 7 * MS;
 	sf_perf_budget_begin(&perf.budget);
 	displaced = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS, .batch.n_held = 1 };
 	assert_int_equal(wait_after(50, UINT64_MAX), 7 * MS);

@@ -66,7 +66,7 @@ void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thr
 static int set_up(void **state)
 {
 	(void)state;
-	perf = (struct sf_perf){ .events = { .period_ns = PERIOD }, .may_hold = true };
+	perf = (struct sf_perf){ .base.period_ns = PERIOD, .events = { .period_ns = PERIOD }, .may_hold = true };
 	perf.base.watch.options = &perf.base.options;
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 }, .run.cpu_ns = 900 * MS };
 	run = thread.run;

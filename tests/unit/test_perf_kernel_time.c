@@ -61,7 +61,7 @@ void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thr
 static int set_up(void **state)
 {
 	(void)state;
-	perf = (struct sf_perf){ .events = { .period_ns = PERIOD }, .may_hold = true, .own_pid = 99 };
+	perf = (struct sf_perf){ .base.period_ns = PERIOD, .events = { .period_ns = PERIOD }, .may_hold = true, .own_pid = 99 };
 	perf.base.blocked_period_ns = 50 * MS;
 	perf.base.watch.options = &perf.base.options;
 	sf_perf_budget_begin(&perf.budget);

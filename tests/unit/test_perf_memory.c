@@ -101,6 +101,7 @@ static int set_up(void **state)
 	(void)state;
 	n_processes = is_long_form() ? N_PROCESSES : 300;
 	now_ns = sf_now_ns();
+	perf.base.period_ns = 10 * MS;
 	perf.events = (struct sf_perf_events){ .all = true,
 					       .children = true,
 					       .kernel = true,

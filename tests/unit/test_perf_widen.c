@@ -174,7 +174,31 @@ static void nobody_may(void **state)
 	assert_false(widens(400 * MS, 0, 10000));
 	is_root = true; /* there is no second try */
 	assert_false(widens(400 * MS, 0, 10000));
-	assert_int_equal(n_looks, 2);
+	assert_int_equal(perf.period_wanted, 0); /* finer samples would not make switches cheaper */
+}
+
+/* Of a user who may not sample all that runs: once, and where there are not as many samples already. */
+static void finer_samples(void **state)
+{
+	(void)state;
+	begin_at(199);
+	is_root = false;
+	assert_false(widens(400 * MS, 0, 10000));
+	assert_int_equal(perf.period_wanted, 0);
+	assert_false(widens(900 * MS, 90 * MS, 0));
+	assert_int_equal(perf.period_wanted, 300000);
+	n_looks = 0;
+	assert_false(widens(900 * MS, 900 * MS, 0));
+	assert_int_equal(n_looks, 0);
+	begin_at(199);
+	is_root = false;
+	counts.unsampled_ns = 90 * MS;
+	assert_false(widens(401 * MS, 0, 0));
+	assert_int_equal(perf.period_wanted, 300000);
+	begin_at(1999);
+	is_root = false;
+	assert_false(widens(900 * MS, 90 * MS, 0));
+	assert_int_equal(perf.period_wanted, 0);
 }
 
 int main(void)
@@ -186,6 +210,7 @@ int main(void)
 		cmocka_unit_test(threads_without_a_sample),
 		cmocka_unit_test(an_account_begins_anew),
 		cmocka_unit_test(nobody_may),
+		cmocka_unit_test(finer_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,12 +12,14 @@
 
 #include "os/clock.h"
 
+#define SETTLED_PERIODS 2  /* as they were asked for: of CPU time that a thread has used */
+
 static void send_sample(struct sf_perf *perf, const struct sf_perf_record *record)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
 	if (!thread || !thread->batch.n || sf_perf_deep_is(perf, thread, record) ||
-	    (!thread->batch.has_first && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
+	    (!thread->batch.has_first && !sf_perf_budget_has_room_for(&perf->budget, sf_perf_times(perf, thread), record->time_ns)))
 		return;
 	thread->batch.has_first = false;
 	sf_perf_send_sample(perf, thread, record);
@@ -157,6 +159,12 @@ static bool was_cut_when_full(const struct sf_perf *perf, struct sf_thread *thre
 	return atomic_exchange_explicit(&thread->needs.cut_at, 0, memory_order_relaxed) >= perf->events.stack_bytes;
 }
 
+/* In finer samples a thread that goes on has a part of its samples only. */
+static bool is_settled(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return thread->run.cpu_ns - thread->first_cpu_ns >= SETTLED_PERIODS * perf->base.period_ns;
+}
+
 /* Larger copies are needed then, if there are any. What a walk has found out since the samples were counted may have left one for the hold. */
 static void learn_sizes(struct sf_perf *perf)
 {
@@ -165,6 +173,7 @@ static void learn_sizes(struct sf_perf *perf)
 
 		thread->batch.n = 0;
 		thread->batch.is_due = false;
+		thread->batch.is_settled = thread->batch.is_settled || is_settled(perf, thread);
 		if (atomic_load_explicit(&thread->needs.chain, memory_order_relaxed))
 			perf->chain_wanted = true;
 		if (was_cut_when_full(perf, thread) && perf->events.stack_bytes < SF_PERF_MAX_STACK)

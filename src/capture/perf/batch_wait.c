@@ -120,7 +120,7 @@ static uint64_t batch_ns(struct sf_perf *perf)
 	if (perf->base.options.prompt)
 		return DRAIN_NS;
 	if (n_to_displace(perf))
-		return sf_outside_jitter(&perf->base, perf->events.period_ns);
+		return sf_outside_jitter(&perf->base, perf->base.period_ns);
 	if (is_beginning(perf))
 		return sf_outside_jitter(&perf->base, BATCH_NS_BEGIN);
 	return sf_outside_jitter(&perf->base, most_ns > BATCH_NS ? most_ns : BATCH_NS);

@@ -34,9 +34,24 @@ void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_
 	budget->part = part > least ? part : least;
 }
 
-bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns)
+static uint64_t draw(uint64_t time_ns)
 {
 	uint64_t state = sf_hash(time_ns, 64) | 1;
 
-	return sf_random(&state) >> 32 < budget->part;
+	return sf_random(&state) >> 32;
+}
+
+bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns)
+{
+	return draw(time_ns) < budget->part;
+}
+
+bool sf_perf_budget_is_due(uint32_t times, uint64_t time_ns)
+{
+	return draw(time_ns) < SF_PERF_ALL / times;
+}
+
+bool sf_perf_budget_has_room_for(const struct sf_perf_budget *budget, uint32_t times, uint64_t time_ns)
+{
+	return draw(time_ns) < budget->part / times;
 }

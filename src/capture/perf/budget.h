@@ -39,4 +39,8 @@ void sf_perf_budget_set(struct sf_perf_budget *budget, uint64_t late_ns, uint64_
 /* Whether the sample of this time is walked. The answer for one time is the same until the part is set anew. */
 bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns);
 
+/* Of samples that come `times` as often as was asked for: whether this one is due, and whether it is due and walked. */
+bool sf_perf_budget_is_due(uint32_t times, uint64_t time_ns);
+bool sf_perf_budget_has_room_for(const struct sf_perf_budget *budget, uint32_t times, uint64_t time_ns);
+
 #endif

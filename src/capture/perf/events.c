@@ -265,6 +265,19 @@ bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids
 	return true;
 }
 
+bool sf_perf_events_refine(struct sf_perf_events *events, uint64_t period_ns, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	const uint64_t before_ns = events->period_ns;
+	const uint32_t bytes = events->stack_bytes;
+
+	sf_perf_events_set_period(events, period_ns);
+	if (renew(events, pids, n, err))
+		return true;
+	sf_perf_events_set_period(events, before_ns);
+	events->stack_bytes = bytes;
+	return false;
+}
+
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err)
 {
 	const size_t n_old = events->fds.n;

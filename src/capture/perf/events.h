@@ -96,6 +96,11 @@ bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const 
 /* From now on samples have what the kernel finds in user mode by the frame pointers, which takes it longer for each sample. */
 bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 
+/* Samples at a shorter period from now on, also of threads that start later. */
+bool sf_perf_events_refine(struct sf_perf_events *events, uint64_t period_ns, const int32_t *pids, size_t n, struct sf_error *err);
+/* Sets the period of events that are opened from now on, and makes their copies so short that a ring holds many: in events_rings.c. */
+void sf_perf_events_set_period(struct sf_perf_events *events, uint64_t period_ns);
+
 /*
  * Of SF_PERF_COUNTED: so many of the event for a sample from now on. What there is of it while the new events take the
  * place of the old ones is counted, and in no sample.

@@ -124,6 +124,16 @@ static void draw_periods(struct sf_perf_events *events)
 	}
 }
 
+void sf_perf_events_set_period(struct sf_perf_events *events, uint64_t period_ns)
+{
+	const uint32_t bytes = first_stack(events->kind, events->ring_size, period_ns);
+
+	events->period_ns = period_ns;
+	draw_periods(events);
+	if (bytes < events->stack_bytes)
+		events->stack_bytes = bytes;
+}
+
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
 {
 	events->period_ns = period_ns;

@@ -16,7 +16,7 @@
 
 void sf_perf_kernel_time_begin(struct sf_perf *perf)
 {
-	perf->kernel_time.on = !perf->events.kernel && perf->may_hold && perf->events.period_ns;
+	perf->kernel_time.on = !perf->events.kernel && perf->may_hold && perf->base.period_ns;
 	if (perf->kernel_time.on)
 		sf_cpu_prefer();
 }
@@ -41,12 +41,12 @@ static void seek(struct sf_thread *thread)
 /* For a sample. Its last period may be one in user mode that has no sample yet. */
 static bool has_time(const struct sf_perf *perf, uint64_t beyond_ns)
 {
-	return beyond_ns >= 2 * perf->events.period_ns;
+	return beyond_ns >= 2 * perf->base.period_ns;
 }
 
 static void lose(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t period_ns = perf->events.period_ns, cpu_ns = thread->account.beyond_ns - period_ns;
+	const uint64_t period_ns = perf->base.period_ns, cpu_ns = thread->account.beyond_ns - period_ns;
 	const struct sf_weight weight = { .cpu_ns = cpu_ns, .wall_ns = cpu_ns, .ticks = sf_ticks(cpu_ns, period_ns) };
 
 	thread->account.beyond_ns -= cpu_ns;
@@ -57,7 +57,7 @@ static void lose(struct sf_perf *perf, struct sf_thread *thread)
 /* The time beyond waits, since a batch may end just before a sample. */
 static void set_apart(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t periods_ns = thread->batch.period_ns + thread->batch.passed_ns, period_ns = perf->events.period_ns;
+	const uint64_t periods_ns = thread->batch.period_ns + thread->batch.passed_ns, period_ns = perf->base.period_ns;
 	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST);
 
 	if (perf->events.kernel)
@@ -95,7 +95,7 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return thread->use.is_much && !perf->base.displacement.is_missing &&
-	       thread->account.beyond_ns <= OVERDUE_PERIODS * perf->events.period_ns;
+	       thread->account.beyond_ns <= OVERDUE_PERIODS * perf->base.period_ns;
 }
 
 /* False: there was no reason to hold it. */
@@ -132,7 +132,7 @@ static void look_at_others(struct sf_perf *perf, uint64_t now_ns)
 	if (!perf->kernel_time.on || perf->base.blocked_period_ns || now_ns < perf->next_others_ns)
 		return;
 	perf->next_others_ns = now_ns + OTHERS_NS;
-	if (sf_watch_others_ran(watch) <= perf->events.period_ns)
+	if (sf_watch_others_ran(watch) <= perf->base.period_ns)
 		return;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];

@@ -149,6 +149,18 @@ static void add_chain(struct sf_perf *perf)
 	sf_vec_deinit(&ids.ids);
 }
 
+static void refine(struct sf_perf *perf)
+{
+	struct sf_error err = { 0 };
+	struct sf_ids ids = { 0 };
+
+	if (perf->period_wanted && list_processes(perf, &ids) &&
+	    sf_perf_events_refine(&perf->events, perf->period_wanted, ids.ids.items, ids.ids.n, &err))
+		perf->finer = (uint32_t)(perf->base.period_ns / perf->period_wanted);
+	perf->period_wanted = 0;
+	sf_vec_deinit(&ids.ids);
+}
+
 /* Where there are too many samples of an event, or few. */
 static void set_pace(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -299,6 +311,7 @@ static void sample_until_over(struct sf_capture *capture)
 		resize(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
 		add_chain(perf);
 		sf_perf_widen_if_short(perf, now_ns);
+		refine(perf);
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);

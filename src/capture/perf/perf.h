@@ -47,6 +47,8 @@ struct sf_perf {
 	uint64_t next_others_ns;      /* when it is asked next whether one ran that was passed over */
 	struct sf_perf_holes holes;
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
+	uint64_t period_wanted;       /* of the events, in the place of a longer one; 0: none */
+	uint32_t finer;               /* there are so many samples for each one that was asked for (widen.h); 0: they are not finer */
 	bool     chain_wanted;        /* a walk has ended where the kernel's chain would lead on */
 	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
 	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */
@@ -94,6 +96,9 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record);
 /* The same. Where it is new, and `meets`, it is met. NULL: it is not known. */
 struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
+
+/* Of so many samples of this thread one is due. */
+uint32_t sf_perf_times(const struct sf_perf *perf, const struct sf_thread *thread);
 
 /*
  * The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of

@@ -248,7 +248,7 @@ static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf
 
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
-	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n-- + thread->batch.n_held, perf->events.period_ns);
+	const struct sf_weight weight = sf_thread_take_share(thread, thread->batch.n-- + thread->batch.n_held, perf->base.period_ns);
 	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_kernel);
 
 	if (has_stack(perf, thread, record, &weight))

@@ -135,6 +135,27 @@ static bool add_due(struct sf_perf *perf, struct sf_thread *thread)
 	return thread->batch.is_due;
 }
 
+uint32_t sf_perf_times(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return perf->finer && thread->batch.is_settled ? perf->finer : 1;
+}
+
+/* Whether it is walked; also whether there is room for it, if it is one of those that are due. */
+static bool is_walked(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	const uint32_t times = sf_perf_times(perf, thread);
+
+	if (sf_perf_budget_has_room_for(&perf->budget, times, record->time_ns) || is_walked_first(perf, thread)) {
+		perf->budget.n_samples++;
+		return true;
+	}
+	if (sf_perf_budget_is_due(times, record->time_ns)) {
+		perf->budget.n_samples++;
+		perf->budget.n_over++;
+	}
+	return false;
+}
+
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
@@ -156,9 +177,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		add_due(perf, thread);
 		return;
 	}
-	perf->budget.n_samples++;
-	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
-		perf->budget.n_over++;
+	if (!is_walked(perf, thread, record)) {
 		thread->batch.passed_ns += record->period_ns;
 	} else if (add_due(perf, thread)) {
 		thread->batch.n++;

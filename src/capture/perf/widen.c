@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides when the events of the threads become events of the CPUs. */
+/* Decides when the events of the threads become events of the CPUs, or finer. */
 #include "capture/perf/widen.h"
 
 #include "capture/perf/allowed.h"
@@ -14,6 +14,7 @@
 #define COST_PART 100               /* of the CPU time, that the switches may take */
 #define WATCHED_PERIODS 64          /* of elapsed time: then it shows which threads use little: ... */
 #define LITTLE_PART 512             /* ... one of so many parts of a CPU, at the most: after so many periods they would have a sample */
+#define FINE_NS 300000               /* a process of a shell script uses some 1 ms */
 #define MANY_PERIODS 10             /* that threads use between two looks: then what is lost at the end of each matters little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
@@ -106,20 +107,37 @@ static bool widen(struct sf_perf *perf, uint64_t now_ns)
 	return true;
 }
 
+static void want_finer(struct sf_perf *perf)
+{
+	perf->widening.is_finer = true;
+	if (perf->base.period_ns >= 2 * FINE_NS)
+		perf->period_wanted = FINE_NS;
+}
+
+static void choose(struct sf_perf *perf, const struct sf_unseen *now, uint64_t passed_ns, uint64_t now_ns)
+{
+	struct sf_perf_widening *widening = &perf->widening;
+	const bool few = are_missed(&widening->before, now) || use_little(perf, now, now_ns);
+
+	if (!widening->refused && (few || are_dear(perf, &widening->before, now, passed_ns)))
+		widening->refused = !widen(perf, now_ns);
+	if (widening->refused && few)
+		want_finer(perf);
+}
+
 void sf_perf_widen_if_short(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_perf_widening *widening = &perf->widening;
 	const uint64_t passed_ns = now_ns - widening->looked_ns;
 	struct sf_unseen now;
 
-	if (perf->events.all || widening->refused || !perf->base.period_ns || now_ns < widening->next_ns)
+	if (perf->events.all || widening->is_finer || !perf->base.period_ns || now_ns < widening->next_ns)
 		return;
 	if (!widening->next_ns)
 		widening->began_ns = now_ns;
 	sf_unseen_look(&perf->base.watch, (now_ns - widening->began_ns) / LITTLE_PART, &now);
-	if (widening->next_ns && (are_missed(&widening->before, &now) || are_dear(perf, &widening->before, &now, passed_ns) ||
-				  use_little(perf, &now, now_ns)))
-		widening->refused = !widen(perf, now_ns);
+	if (widening->next_ns)
+		choose(perf, &now, passed_ns, now_ns);
 	widening->before = now;
 	widening->looked_ns = now_ns;
 	widening->pause_ns = widening->pause_ns ? 2 * widening->pause_ns : PAUSE_FIRST_NS;

@@ -16,6 +16,10 @@
  * From then on threads without a sample are known by their samples, the first of which stands for a period: so their sum is
  * right on average. Their CPU time from before that is their first samples', too, or a loss where they have none.
  *
+ * A user who may not sample all that runs on a CPU has finer samples instead, where lives are short or threads use little: the
+ * events of the threads have a shorter period from then on. Of a thread that has used two periods as they were asked for, so many
+ * samples are walked as were asked for.
+ *
  * Owned by the holding thread.
  */
 #ifndef SF_CAPTURE_PERF_WIDEN_H
@@ -30,7 +34,8 @@ struct sf_perf_widening {
 	uint64_t looked_ns;           /* ... which was then */
 	uint64_t began_ns;            /* the first look */
 	uint64_t next_ns, pause_ns;   /* between two looks */
-	bool refused;                 /* this user may not sample all that runs on a CPU */
+	bool refused;                 /* this user may not sample all that runs on a CPU ... */
+	bool is_finer;                /* ... and has finer samples, or those that there are are fine */
 };
 
 /* Looks, now and then, whether there is a reason, and widens the events then. Of a capture of single processes. */

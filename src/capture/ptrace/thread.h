@@ -91,6 +91,7 @@ struct sf_thread_batch {
 	uint32_t n_held;         /* of this batch and those before: in place of so many the thread is to be held, ... */
 	uint64_t held_ns;        /* ... and the CPU time for which they were to stand, at the end of the batch */
 	bool     is_due;         /* it is in the list of those that have samples in the batch */
+	bool     is_settled;     /* it has used so much that it needs no finer samples than were asked for */
 	uint64_t passed_ns;      /* periods of samples that were passed over since the last one that was walked */
 	struct sf_weight passed; /* the same of samples of events */
 };
