@@ -63,7 +63,7 @@ ROWS = [
     # An allocator that is not made for other threads.
     *(Row("in_lone_malloc", case) for case in ("once", "again", "preloaded", "launched")),
     # What a thread changes for itself: filters, scheduling, CPUs, namespaces, a cgroup of threads.
-    *(Row("in_follows", case) for case in ("filter", "strange_filter", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
+    *(Row("in_follows", case) for case in ("filter", "strange_filter", "no_time_stamps", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
                                            "one_each", "time_of_children", "enter_own", "thread_cgroups")),
     Row("in_follows", "strict", sampled=BEFORE),
     # The end of the program's last thread.

@@ -207,6 +207,34 @@ static void real_time(void)
 	printf("in time %s\n", took[N / 2] < 5000000 ? "yes" : "no");
 }
 
+/* --- the time stamp of the CPU --- */
+
+/* Each thread has its own, and gets its creator's. */
+static void *forbid_time_stamps(void *arg)
+{
+	(void)arg;
+	SAY(syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
+	burn_ns(20000000);
+	return NULL;
+}
+
+/* A child has no time stamp either. */
+static void no_time_stamps(void)
+{
+	pthread_t thread;
+	int status;
+
+	pthread_create(&thread, NULL, forbid_time_stamps, NULL);
+	pthread_join(thread, NULL);
+	SAY(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0));
+	if (fork() == 0) {
+		burn_ns(20000000);
+		_exit(7);
+	}
+	wait(&status);
+	SAY(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
 static void idle(void)
 {
 	SAY(set_policy(SCHED_BATCH, 0));
@@ -350,6 +378,7 @@ static const struct {
 	{ "filter", filter },
 	{ "strange_filter", strange_filter },
 	{ "strict", strict },
+	{ "no_time_stamps", no_time_stamps },
 	{ "fifo", fifo },
 	{ "round_robin", round_robin },
 	{ "deadline", deadline },

@@ -2,7 +2,8 @@
 /*
  * The interposer for prctl(2). A program that installs a system-call filter for itself may forbid system calls that the
  * agent makes, and the kernel would end the program for them. seccomp(2) has no function in libc; the interposer of
- * syscall(2) handles it. A program that makes the call with an instruction of its own is not noticed.
+ * syscall(2) handles it. A thread that forbids itself the time stamp of the CPU would be ended by the agent's handler, which
+ * reads it. A program that makes the call with an instruction of its own is not noticed.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -11,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "agent/interpose/interpose.h"
+#include "agent/libc/vdso.h"
 #include "frozen/raw.h"
 
 const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
@@ -22,11 +24,18 @@ static bool is_filter(const struct sf_filter_call *call)
 						call->args[0] == SECCOMP_SET_MODE_STRICT));
 }
 
+static bool forbids_time_stamps(const struct sf_filter_call *call)
+{
+	return call->number == SYS_prctl && call->args[0] == PR_SET_TSC && call->args[1] == PR_TSC_SIGSEGV;
+}
+
 void sf_interpose_before(const struct sf_filter_call *call)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 	int error;
 
+	if (forbids_time_stamps(call))
+		sf_agent_forbid_vdso_clock();
 	if (!hooks || !is_filter(call))
 		return;
 	error = errno;

@@ -7,6 +7,7 @@
 #include "agent/libc/vdso.h"
 
 #include <link.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -80,12 +81,21 @@ static uintptr_t find(const struct image *image, const char *name)
 	return 0;
 }
 
+static atomic_bool is_clock_forbidden;
+
+void sf_agent_forbid_vdso_clock(void)
+{
+	atomic_store(&is_clock_forbidden, true);
+	atomic_store(&sf_raw_vdso.clock, NULL);
+}
+
 bool sf_agent_find_vdso(void)
 {
 	const uintptr_t start = getauxval(AT_SYSINFO_EHDR);
 	const struct image image = start ? read_image(start) : (struct image){ 0 };
 
-	atomic_store(&sf_raw_vdso.clock, (sf_vdso_clock_fn *)find(&image, sf_arch_host()->vdso_clock));
+	if (!atomic_load(&is_clock_forbidden))
+		atomic_store(&sf_raw_vdso.clock, (sf_vdso_clock_fn *)find(&image, sf_arch_host()->vdso_clock));
 	atomic_store(&sf_raw_vdso.cpu, (sf_vdso_cpu_fn *)find(&image, sf_arch_host()->vdso_cpu));
 	return start != 0;
 }

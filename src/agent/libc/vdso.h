@@ -11,4 +11,11 @@
  */
 bool sf_agent_find_vdso(void);
 
+/*
+ * From now on the clock is read by system calls, for good: a thread is about to forbid itself the time stamp of the CPU
+ * (PR_SET_TSC of prctl(2)), which the vDSO's clock reads. Such a read would be a SIGSEGV, and in a handler the program's end.
+ * Signal-safe.
+ */
+void sf_agent_forbid_vdso_clock(void);
+
 #endif
