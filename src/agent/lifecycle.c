@@ -279,6 +279,7 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 	loaded_pid = getpid();
 	sf_fork_renew_all();
 	sf_heap_after_fork_in_child();
+	sf_filter_after_fork_in_child();
 	sf_spawned_forked();
 	was = sf_agent_after_fork_in_child(whole, &options) || (gone_for_good && asked.connect);
 	gone_for_good = false;

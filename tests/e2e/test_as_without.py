@@ -65,7 +65,7 @@ ROWS = [
     # What a thread changes for itself: filters, scheduling, CPUs, namespaces, a cgroup of threads.
     *(Row("in_follows", case) for case in ("filter", "strange_filter", "no_time_stamps", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
                                            "one_each", "time_of_children", "enter_own", "thread_cgroups")),
-    Row("in_follows", "strict", sampled=BEFORE),
+    *(Row("in_follows", case, sampled=BEFORE) for case in ("strict", "dispatch")),
     # The end of the program's last thread.
     *(Row("in_last", case, sampled=BEFORE) for case in ("alone", "c11", "number")),
     *(Row("in_last", case, sampled=BOTH | {"work"}) for case in ("others", "joined", "signal")),

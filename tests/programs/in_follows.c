@@ -118,6 +118,35 @@ static void strict(void)
 	syscall(SYS_exit, 5);
 }
 
+/* --- system calls that the thread handles itself --- */
+
+static volatile char selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+static volatile unsigned n_dispatched;
+
+static void count_call(int number)
+{
+	(void)number;
+	selector = SYSCALL_DISPATCH_FILTER_ALLOW; /* the handler's return is a call, too */
+	n_dispatched++;
+}
+
+static void dispatch(void)
+{
+	const struct sigaction action = { .sa_handler = count_call };
+
+	SAY(sigaction(SIGSYS, &action, NULL));
+	SAY(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &selector));
+	for (int i = 0; i < 200; i++) {
+		selector = SYSCALL_DISPATCH_FILTER_BLOCK;
+		for (volatile int turn = 0; turn < 100000; turn++)
+			;
+		syscall(SYS_getppid);
+	}
+	selector = SYSCALL_DISPATCH_FILTER_ALLOW;
+	printf("dispatched %u\n", n_dispatched);
+	make_more();
+}
+
 /* --- scheduling --- */
 
 static long set_policy(int policy, int priority)
@@ -379,6 +408,7 @@ static const struct {
 	{ "strange_filter", strange_filter },
 	{ "strict", strict },
 	{ "no_time_stamps", no_time_stamps },
+	{ "dispatch", dispatch },
 	{ "fifo", fifo },
 	{ "round_robin", round_robin },
 	{ "deadline", deadline },

@@ -36,7 +36,7 @@ void sf_interpose_before(const struct sf_filter_call *call)
 
 	if (forbids_time_stamps(call))
 		sf_agent_forbid_vdso_clock();
-	if (!hooks || !is_filter(call))
+	if ((!sf_filter_notes_dispatch(call) && !is_filter(call)) || !hooks)
 		return;
 	error = errno;
 	hooks->before_filter(call);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 
 #include "agent/libc/own_proc.h"
+#include "frozen/child.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
 
@@ -228,13 +229,40 @@ bool sf_filter_allows(unsigned uses, struct sf_error *err)
 	return sf_fail_hint(err, "Allow these in it (systemd: SystemCallFilter=).");
 }
 
+/* --- system calls that a thread handles itself --- */
+
+SF_CHILD_DATA static atomic_bool has_dispatch;
+
+bool sf_filter_notes_dispatch(const struct sf_filter_call *call)
+{
+	const bool dispatches = call->number == SYS_prctl && call->args[0] == PR_SET_SYSCALL_USER_DISPATCH &&
+				call->args[1] == PR_SYS_DISPATCH_ON;
+
+	if (dispatches)
+		atomic_store(&has_dispatch, true);
+	return dispatches;
+}
+
+SF_CHILD_CODE void sf_filter_after_fork_in_child(void)
+{
+	atomic_store(&has_dispatch, false);
+}
+
+static bool is_dispatched(struct sf_error *err)
+{
+	return atomic_load(&has_dispatch) &&
+	       !sf_fail(err, SF_E_UNSUPPORTED, "a thread of this program handles all system calls itself (PR_SET_SYSCALL_USER_DISPATCH), also the agent's");
+}
+
+/* --- checks --- */
+
 bool sf_filter_check(unsigned uses, struct sf_error *err)
 {
 	atomic_store(&forbidden, 0);
-	return !is_filtered() || (look(NULL, err) && sf_filter_allows(uses, err));
+	return !is_dispatched(err) && (!is_filtered() || (look(NULL, err) && sf_filter_allows(uses, err)));
 }
 
 bool sf_filter_check_after(const struct sf_filter_call *call, unsigned uses, struct sf_error *err)
 {
-	return look(call, err) && sf_filter_allows(uses, err);
+	return !is_dispatched(err) && look(call, err) && sf_filter_allows(uses, err);
 }

@@ -28,10 +28,18 @@ enum {
  */
 bool sf_filter_check(unsigned uses, struct sf_error *err);
 
-/* A system call with six arguments that is about to put a filter on: prctl(PR_SET_SECCOMP) or seccomp(2). */
+/* A system call with six arguments that is about to put a filter on: prctl(2) or seccomp(2). */
 struct sf_filter_call {
 	long number, args[6];
 };
+
+/*
+ * Whether from this call on the calling thread handles its system calls itself (PR_SET_SYSCALL_USER_DISPATCH of prctl(2)): also
+ * those of a signal handler, and the one by which a handler returns. From then on each check fails. Signal-safe.
+ */
+bool sf_filter_notes_dispatch(const struct sf_filter_call *call);
+/* In a forked child: its thread does not. */
+void sf_filter_after_fork_in_child(void);
 
 /* The same, as it would be afterwards. */
 bool sf_filter_check_after(const struct sf_filter_call *call, unsigned uses, struct sf_error *err);
