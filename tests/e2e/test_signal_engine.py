@@ -201,6 +201,18 @@ def test_descendants_only_if_wanted(stillframe, tmp_path):
     all_of_them.assert_accounts()
 
 
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_another_time_namespace(stillframe, tmp_path, walk):
+    """Its clock is a day ahead, and its samples are between the others."""
+    need("unshare")
+    day = ["unshare", "--fork", "--time", "--monotonic", "86400"]
+    if os.geteuid() != 0 or subprocess.run([*day, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no time namespace can be made here")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "--children", "--", *day, os.path.join(PROGRAMS, "busy_split"), "0.3", "1")
+    first, last, cpu = recording.rows("SELECT min(time_ns), max(time_ns), sum(cpu_ns) FROM samples")[0]
+    assert done.status == 0 and cpu > 0.2e9 and 0 <= first <= last < 60e9, (first, last, done)
+
+
 def test_an_allocator_with_a_lock_that_forks_take(stillframe, tmp_path):
     """In a child the agent allocates only when the allocator's lock is free again."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--children", "--", os.path.join(PROGRAMS, "in_own_malloc"))

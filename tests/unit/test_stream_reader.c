@@ -18,6 +18,7 @@
 
 #include "capture/signal/stream_reader.h"
 #include "elf/facts.h"
+#include "os/clock.h"
 #include "session/recorder.h"
 #include "small_recording.h"
 #include "stream/check.h"
@@ -158,6 +159,54 @@ static void serials_are_the_sessions(void **state)
 				  "end 2: 4 ms\nend 1: 0 ms\n");
 	sf_feed_deinit(&first);
 	sf_feed_deinit(&second);
+}
+
+static uint64_t traced_ns;
+
+static bool on_timed_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen,
+			   const struct sf_weight *weight, struct sf_error *err)
+{
+	traced_ns = seen->time_ns;
+	return on_trace(arg, serial, trace, seen, weight, err);
+}
+
+/* What sf_feed_record makes of a sample 1 ms after the start of a process whose clock is so far behind. */
+static uint64_t time_of_sample(int32_t given_pid, int64_t behind_ns)
+{
+	const struct sf_sink sink = { .process = on_process, .thread = on_thread, .trace = on_timed_trace, .thread_end = on_thread_end };
+	const uint64_t now_ns = sf_now_ns(), unix_ns = sf_unix_now_ns();
+	struct sf_stream_process *process;
+	struct sf_feeds feeds = { 0 };
+	struct sf_error err;
+	struct sf_feed feed;
+
+	assert_true(sf_feed_init(&feed, given_pid, &feeds, &err));
+	stream_start(&built);
+	process = (void *)(built.bytes + built.size);
+	stream_process(&built, 42, "a", "a");
+	process->time_ns = STREAM_START_NS;
+	process->unix_ns = unix_ns - now_ns + STREAM_START_NS + (uint64_t)behind_ns;
+	stream_thread(&built, 9, 42, "main");
+	stream_sample(&built, 9, 1, 1, 0, frames, 3);
+	feed_all(&feed, &sink);
+	sf_feed_deinit(&feed);
+	return traced_ns;
+}
+
+/* A process in another time namespace (time_namespaces(7)). What a file says stays as it is, and so do small differences. */
+static void times_are_by_our_clock(void **state)
+{
+	const uint64_t as_written_ns = time_of_sample(0, 0);
+	const int64_t hour_ns = INT64_C(3600000000000);
+	uint64_t ahead_ns;
+	(void)state;
+
+	assert_int_equal(time_of_sample(42, 0), as_written_ns);
+	assert_int_equal(time_of_sample(42, 500000000), as_written_ns);
+	assert_int_equal(time_of_sample(0, hour_ns), as_written_ns);
+	ahead_ns = time_of_sample(42, hour_ns) - as_written_ns;
+	assert_in_range(ahead_ns, hour_ns - 100000000, hour_ns + 100000000);
+	assert_int_equal(time_of_sample(42, -hour_ns), 0); /* it would be before our clock began */
 }
 
 static void what_is_unknown_is_tolerated(void **state)
@@ -604,6 +653,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(serials_are_the_sessions),
+		cmocka_unit_test(times_are_by_our_clock),
 		cmocka_unit_test(what_is_unknown_is_tolerated),
 		cmocka_unit_test(another_program_starts_anew),
 		cmocka_unit_test(events_have_amounts_and_labels),

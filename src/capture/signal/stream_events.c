@@ -78,7 +78,7 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 	const bool twice = event->second_key_size &&
 			   may_label(feed, second, (size_t)event->second_key_size + event->second_value_size);
 	const struct sf_seen seen = {
-		.time_ns = event->time_ns,
+		.time_ns = sf_feed_take_time(feed, event->time_ns),
 		.hold_ns = event->hold_ns,
 		.state = SF_STATE_RUNNING,
 		.syscall = SF_SYSCALL_NONE,
@@ -92,7 +92,6 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 
 	if (!key || !value || !second_key || !second_value)
 		return sf_fail_memory(err);
-	sf_feed_see_time(feed, event->time_ns);
 	if (!*feed->feeds->measure)
 		return sf_fail(err, SF_E_INPUT, "process %d has an event, and counts none", feed->pid);
 	if (!weigh_event(feed, &weight, event->amount, err))

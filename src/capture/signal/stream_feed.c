@@ -4,7 +4,11 @@
 
 #include <stdlib.h>
 
+#include "os/clock.h"
+
 #define MAX_TICKS UINT32_MAX
+#define MAX_TIME_NS (UINT64_C(1) << 61)    /* as sf_stream_check takes them */
+#define OTHER_CLOCK_NS 1000000000
 
 /* The limits: by each of them a program costs its watcher no more than some ten megabytes. */
 static const struct {
@@ -79,10 +83,23 @@ void sf_feed_deinit(struct sf_feed *feed)
 	sf_vec_deinit(&feed->frames);
 }
 
-void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns)
+/* A stream file keeps its own clock. Below a second it is no other namespace: the time of day was set meanwhile. */
+void sf_feed_set_clock(struct sf_feed *feed, const struct sf_stream_process *process)
 {
-	if (time_ns > feed->last_ns)
-		feed->last_ns = time_ns;
+	const int64_t theirs_ns = (int64_t)(process->unix_ns - process->time_ns), ours_ns = (int64_t)(sf_unix_now_ns() - sf_now_ns());
+	const int64_t ahead_ns = theirs_ns - ours_ns;
+
+	feed->ahead_ns = feed->pid_given && (ahead_ns >= OTHER_CLOCK_NS || ahead_ns <= -OTHER_CLOCK_NS) ? ahead_ns : 0;
+}
+
+uint64_t sf_feed_take_time(struct sf_feed *feed, uint64_t time_ns)
+{
+	const int64_t ours_ns = (int64_t)time_ns + feed->ahead_ns;
+	const uint64_t ret_ns = ours_ns < 0 ? 0 : (uint64_t)ours_ns > MAX_TIME_NS ? MAX_TIME_NS : (uint64_t)ours_ns;
+
+	if (ret_ns > feed->last_ns)
+		feed->last_ns = ret_ns;
+	return ret_ns;
 }
 
 struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial)

@@ -20,8 +20,10 @@ bool sf_feed_note_limits(struct sf_feed *feed, const struct sf_sink *sink, struc
 /* Another program has the process now, or another process speaks: ends its threads, and its numbers start anew. */
 bool sf_feed_start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
 
-/* A record has this time. */
-void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns);
+/* The process that speaks says how its clock stands (time_namespaces(7)). */
+void sf_feed_set_clock(struct sf_feed *feed, const struct sf_stream_process *process);
+/* A record has this time: returns it by the caller's clock. */
+uint64_t sf_feed_take_time(struct sf_feed *feed, uint64_t time_ns);
 
 /* The thread to which the sender gave this serial; NULL: no record has introduced it. */
 struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial);

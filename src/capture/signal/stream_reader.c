@@ -24,7 +24,8 @@ static bool feed_process(struct sf_feed *feed, const struct sf_sink *sink,
 		return true;
 	if (!feed->pid_given)
 		feed->pid = process->pid;
-	sf_feed_see_time(feed, process->time_ns);
+	sf_feed_set_clock(feed, process);
+	sf_feed_take_time(feed, process->time_ns);
 	return sink->process(sink->arg, feed->pid, process->parent, err) &&
 	       (!sink->process_name ||
 		sink->process_name(sink->arg, feed->pid, process->parent, name_copy, command_copy,
@@ -37,6 +38,7 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 	const struct sf_stream_thread *thread = (const void *)record;
 	SF_CLEANUP(free) char *name = strndup(thread->name, thread->name_size);
 	struct sf_feed_thread *known = sf_feed_find_thread(feed, thread->serial);
+	uint64_t time_ns;
 
 	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
 	if (known && known->full_name && !thread->is_full)
@@ -44,7 +46,7 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 	if (!known && (feed->left_out || !sf_feed_take_room(feed, SF_FEED_THREADS, 1)))
 		return true;
 
-	sf_feed_see_time(feed, thread->time_ns);
+	time_ns = sf_feed_take_time(feed, thread->time_ns);
 	if (!name)
 		return sf_fail_memory(err);
 	if (!known) {
@@ -56,8 +58,7 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 		known = &feed->threads.items[feed->threads.n - 1];
 	}
 	known->full_name |= thread->is_full != 0;
-	return sink->thread(sink->arg, known->serial, feed->pid, thread->tid, name, thread->time_ns,
-			    err);
+	return sink->thread(sink->arg, known->serial, feed->pid, thread->tid, name, time_ns, err);
 }
 
 static bool feed_thread_end(struct sf_feed *feed, const struct sf_sink *sink,
@@ -65,12 +66,12 @@ static bool feed_thread_end(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_thread_end *end = (const void *)record;
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, end->serial);
+	const uint64_t time_ns = sf_feed_take_time(feed, end->time_ns);
 
-	sf_feed_see_time(feed, end->time_ns);
 	if (!thread || thread->ended)
 		return true;
 	thread->ended = true;
-	return sink->thread_end(sink->arg, thread->serial, end->time_ns, end->cpu_ns, err);
+	return sink->thread_end(sink->arg, thread->serial, time_ns, end->cpu_ns, err);
 }
 
 static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
@@ -103,7 +104,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, sample->serial);
 	const struct sf_feed_label *label = sample->label ? sf_feed_find_label(feed, sample->label) : NULL;
 	const struct sf_seen seen = {
-		.time_ns = sample->time_ns,
+		.time_ns = sf_feed_take_time(feed, sample->time_ns),
 		.hold_ns = sample->hold_ns,
 		.state = sample->state,
 		.flags = sample->still_flags,
@@ -114,7 +115,6 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 	struct sf_weight weight;
 	struct sf_trace trace;
 
-	sf_feed_see_time(feed, sample->time_ns);
 	if (!sf_feed_weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
 		return false;
 	weight.since_last = true;
@@ -132,14 +132,14 @@ static bool feed_again(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_again *again = (const void *)record;
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, again->serial);
+	const uint64_t time_ns = sf_feed_take_time(feed, again->time_ns);
 	struct sf_weight weight;
 
-	sf_feed_see_time(feed, again->time_ns);
 	if (!sf_feed_weigh(feed, thread, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
-	return sink->again(sink->arg, thread->serial, again->time_ns, &weight, err);
+	return sink->again(sink->arg, thread->serial, time_ns, &weight, err);
 }
 
 static bool feed_loss(struct sf_feed *feed, const struct sf_sink *sink,
@@ -196,7 +196,7 @@ static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_end *end = (const void *)record;
 
-	sf_feed_see_time(feed, end->time_ns);
+	sf_feed_take_time(feed, end->time_ns);
 	feed->ended = true;
 	if (sink->engine_cost && !sink->engine_cost(sink->arg, feed->pid, end->agent_cpu_ns, err))
 		return false;

@@ -55,6 +55,7 @@ struct sf_feed {
 	bool pid_given;           /* by the caller: what the records say does not matter */
 	struct sf_feeds *feeds;
 	bool left_out;            /* its process is one too many */
+	int64_t ahead_ns;         /* so far its clock is behind the caller's, where they are in different time namespaces */
 	struct sf_intern *numbers;               /* the sender's serial: its place in threads + 1 */
 	SF_VEC(struct sf_feed_thread) threads;
 	struct sf_intern *label_numbers;         /* the sender's number: its place in labels + 1 */
@@ -65,7 +66,7 @@ struct sf_feed {
 	uint64_t cpu_ns, wall_ns, ticks, amount; /* of all samples and losses so far */
 
 	/* For the caller. */
-	uint64_t last_ns;         /* the latest time in any record */
+	uint64_t last_ns;         /* the latest time in any record, by the caller's clock */
 	bool ended;               /* END was there */
 };
 
