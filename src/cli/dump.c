@@ -214,6 +214,8 @@ static void print_dump(const struct sf_dump *dump, const struct dump_options *gi
 	fprintf(out, ", %zu thread%s", dump->threads.n, dump->threads.n == 1 ? "" : "s");
 	if (dump->tracer)
 		fprintf(out, ", traced by %s (pid %d)", dump->tracer_name, dump->tracer);
+	if (dump->frozen)
+		fputs(", frozen by its control group", out);
 	fputc('\n', out);
 	print_circles(&output, dump);
 	for (size_t i = 0; i < dump->threads.n; i++)

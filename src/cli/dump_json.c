@@ -127,6 +127,8 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 	sf_json_number(json, "version", 1);
 	json_object_object_add(json, "pid", json_object_new_int(dump->pid));
 	sf_json_text(json, "name", dump->name);
+	if (dump->frozen)
+		json_object_object_add(json, "frozen", json_object_new_boolean(true));
 	if (dump->tracer)
 		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
 	if (dump->note)

@@ -107,6 +107,9 @@ bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
  */
 int32_t sf_task_inner_id(int32_t pid, int32_t tid);
 
+/* Whether the freezer of its control group has stopped it, as `docker pause` does: then it waits in no call and no page fault. */
+bool sf_task_is_frozen(int32_t pid, int32_t tid);
+
 /* The process that traces this thread, 0 if none. */
 int32_t sf_task_tracer(int32_t pid, int32_t tid);
 

@@ -57,7 +57,9 @@ static bool on_thread(void *arg, const struct sf_dump_seen *seen, struct sf_erro
 	struct sf_dump_thread thread = { .seen = *seen, .end = SF_END_EMPTY };
 
 	memcpy(thread.name, seen->name, sizeof(seen->name));
-	describe_wait(dump, seen, &thread);
+	if (dump->frozen && seen->state == SF_STATE_BLOCKED && sf_task_is_frozen(dump->pid, seen->tid))
+		thread.seen.state = SF_STATE_STOPPED;
+	describe_wait(dump, &thread.seen, &thread);
 	if ((seen->loss < 0 && !keep_trace(&taking->walker->trace, &thread)) ||
 	    !sf_vec_push(&dump->threads, thread)) {
 		sf_vec_deinit(&thread.trace);
@@ -77,6 +79,7 @@ static bool look_at_threads(struct taking *taking, struct sf_error *err)
 static void name_process(struct sf_dump *dump)
 {
 	sf_process_name(dump->pid, dump->name, sizeof(dump->name));
+	dump->frozen = sf_task_is_frozen(dump->pid, dump->pid);
 	dump->tracer = sf_task_tracer(dump->pid, dump->pid);
 	if (dump->tracer)
 		sf_process_name(dump->tracer, dump->tracer_name, sizeof(dump->tracer_name));

@@ -56,6 +56,7 @@ struct sf_dump {
 	int32_t tracer;                   /* the process that traces it already (a debugger), 0:
 					   * none */
 	char    tracer_name[64];
+	bool    frozen;                   /* its first thread is: sf_task_is_frozen */
 	SF_VEC(struct sf_dump_thread) threads;
 	SF_VEC(struct sf_dump_circle) circles;
 	const char *note;                 /* what to say of its runtimes, or NULL; the

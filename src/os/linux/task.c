@@ -310,6 +310,25 @@ bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
 	return true;
 }
 
+/*
+ * By the function of the kernel that it waits in (kernel: do_freezer_trap, which may be a part of get_signal, in kernel/signal.c,
+ * of cgroup v2; kernel/freezer.c, of v1). Job control stops threads in get_signal, too: their letter is T.
+ */
+bool sf_task_is_frozen(int32_t pid, int32_t tid)
+{
+	static const char *const functions[] = { "do_freezer_trap", "get_signal", "__refrigerator" };
+	char text[64];
+	bool waits = false;
+	char letter;
+
+	if (!sf_proc_read(pid, tid, "wchan", text, sizeof(text)))
+		return false;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		waits |= strcmp(text, functions[i]) == 0;
+	letter = waits ? sf_task_letter(pid, tid) : 0;
+	return letter == 'S' || letter == 'D';
+}
+
 int32_t sf_task_tracer(int32_t pid, int32_t tid)
 {
 	char text[32];
