@@ -45,6 +45,7 @@ void sf_interpose_before(const struct sf_filter_call *call)
 
 SF_INTERPOSED int prctl(int option, ...)
 {
+	int (*next)(int option, ...) = (int (*)(int, ...))sf_interpose_next(SF_NEXT_prctl);
 	struct sf_filter_call call = { SYS_prctl, { option } };
 	const long *args = call.args;
 	va_list list;
@@ -54,6 +55,8 @@ SF_INTERPOSED int prctl(int option, ...)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
+	if (next && sf_filter_has_dispatch())
+		return next(option, args[1], args[2], args[3], args[4]);
 	return (int)sf_interpose_result(
 		sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0));
 }

@@ -23,7 +23,7 @@
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
-	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) X(dlclose) \
+	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) X(dlclose) X(prctl) X(syscall) \
 	X(stat) X(stat64) X(fstatat) X(fstatat64) X(__xstat) X(__xstat64) X(__fxstatat) X(__fxstatat64)
 
 enum sf_interposed {

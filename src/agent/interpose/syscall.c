@@ -70,6 +70,7 @@ static enum sf_demand demand_of(const struct sf_filter_call *call)
 /* All six, also of a call that has fewer: as libc's does. */
 SF_INTERPOSED long syscall(long number, ...)
 {
+	long (*next)(long number, ...) = (long (*)(long, ...))sf_interpose_next(SF_NEXT_syscall);
 	struct sf_filter_call call = { .number = number };
 	const long *args = call.args;
 	va_list list;
@@ -81,6 +82,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
+	if (next && sf_filter_has_dispatch())
+		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if (number == SYS_exit)
 		sf_interpose_thread_ends();
 	aside = sf_interpose_step_aside(demand_of(&call));

@@ -243,6 +243,11 @@ bool sf_filter_notes_dispatch(const struct sf_filter_call *call)
 	return dispatches;
 }
 
+bool sf_filter_has_dispatch(void)
+{
+	return atomic_load_explicit(&has_dispatch, memory_order_relaxed);
+}
+
 SF_CHILD_CODE void sf_filter_after_fork_in_child(void)
 {
 	atomic_store(&has_dispatch, false);
@@ -250,7 +255,7 @@ SF_CHILD_CODE void sf_filter_after_fork_in_child(void)
 
 static bool is_dispatched(struct sf_error *err)
 {
-	return atomic_load(&has_dispatch) &&
+	return sf_filter_has_dispatch() &&
 	       !sf_fail(err, SF_E_UNSUPPORTED, "a thread of this program handles all system calls itself (PR_SET_SYSCALL_USER_DISPATCH), also the agent's");
 }
 

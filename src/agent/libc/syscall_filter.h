@@ -38,6 +38,8 @@ struct sf_filter_call {
  * those of a signal handler, and the one by which a handler returns. From then on each check fails. Signal-safe.
  */
 bool sf_filter_notes_dispatch(const struct sf_filter_call *call);
+/* Whether a thread does. It may have named libc's code as the place from which calls are left alone. Signal-safe. */
+bool sf_filter_has_dispatch(void);
 /* In a forked child: its thread does not. */
 void sf_filter_after_fork_in_child(void);
 
