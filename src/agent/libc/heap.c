@@ -157,11 +157,12 @@ static void put_small(union header *piece)
 /* errno stays as it was: callers free between a failure and its message. */
 HIDDEN void free(void *memory)
 {
-	union header *piece = (union header *)memory - 1;
 	const int error = errno;
+	union header *piece;
 
 	if (!memory)
 		return;
+	piece = (union header *)memory - 1;
 	if (piece->of.size <= SMALL)
 		put_small(piece);
 	else
