@@ -32,17 +32,14 @@
 #define PAGE 4096u
 #define MAX_SIZE (SIZE_MAX / 4)
 
-/* In front of each piece. */
-union header {
-	struct {
-		size_t size;           /* of the piece, this header included */
-		union header *next;    /* while it is free */
-	} of;
-	max_align_t aligned;
+/* In front of each piece, and as aligned as malloc's memory is. */
+struct header {
+	_Alignas(max_align_t) size_t size; /* of the piece, this header included */
+	struct header *next;               /* while it is free */
 };
 
 struct heap {
-	union header *free[N_SIZES];
+	struct header *free[N_SIZES];
 	uint8_t *at, *end;             /* of the block from which pieces are cut */
 };
 
@@ -75,49 +72,49 @@ static bool add_block(void)
 }
 
 /* The rest of a block that is too short for a piece is lost. */
-static union header *cut(size_t size)
+static struct header *cut(size_t size)
 {
-	union header *piece;
+	struct header *piece;
 
 	if ((size_t)(heap.end - heap.at) < size && !add_block())
 		return NULL;
-	piece = (union header *)heap.at;
+	piece = (struct header *)heap.at;
 	heap.at += size;
 	return piece;
 }
 
-static union header *take_small(size_t size)
+static struct header *take_small(size_t size)
 {
-	union header *piece;
+	struct header *piece;
 	unsigned list;
 
 	size = round_up(size, &list);
 	pthread_mutex_lock(&lock);
 	piece = heap.free[list];
 	if (piece)
-		heap.free[list] = piece->of.next;
+		heap.free[list] = piece->next;
 	else
 		piece = cut(size);
 	pthread_mutex_unlock(&lock);
 	if (piece)
-		piece->of.size = size;
+		piece->size = size;
 	return piece;
 }
 
-static union header *take_large(size_t size)
+static struct header *take_large(size_t size)
 {
-	union header *piece;
+	struct header *piece;
 
 	size = (size + PAGE - 1) / PAGE * PAGE;
 	piece = sf_map_own(size, SF_COPIED);
 	if (piece)
-		piece->of.size = size;
+		piece->size = size;
 	return piece;
 }
 
-static union header *take(size_t size)
+static struct header *take(size_t size)
 {
-	union header *piece = NULL;
+	struct header *piece = NULL;
 
 	if (size <= MAX_SIZE)
 		piece = size + sizeof(*piece) <= SMALL ? take_small(size + sizeof(*piece)) : take_large(size + sizeof(*piece));
@@ -128,28 +125,30 @@ static union header *take(size_t size)
 
 HIDDEN void *malloc(size_t size)
 {
-	union header *piece = take(size);
+	struct header *piece = take(size);
 
 	return piece ? piece + 1 : NULL;
 }
 
 HIDDEN void *calloc(size_t n, size_t size)
 {
-	union header *piece;
+	struct header *piece;
 
 	if (__builtin_mul_overflow(n, size, &size))
 		size = SIZE_MAX;
 	piece = take(size);
-	return piece ? memset(piece + 1, 0, size) : NULL;
+	if (piece && piece->size <= SMALL) /* a mapping is zeroes, and its pages are not there yet */
+		memset(piece + 1, 0, size);
+	return piece ? piece + 1 : NULL;
 }
 
-static void put_small(union header *piece)
+static void put_small(struct header *piece)
 {
 	unsigned list;
 
-	round_up(piece->of.size, &list);
+	round_up(piece->size, &list);
 	pthread_mutex_lock(&lock);
-	piece->of.next = heap.free[list];
+	piece->next = heap.free[list];
 	heap.free[list] = piece;
 	pthread_mutex_unlock(&lock);
 }
@@ -158,21 +157,21 @@ static void put_small(union header *piece)
 HIDDEN void free(void *memory)
 {
 	const int error = errno;
-	union header *piece;
+	struct header *piece;
 
 	if (!memory)
 		return;
-	piece = (union header *)memory - 1;
-	if (piece->of.size <= SMALL)
+	piece = (struct header *)memory - 1;
+	if (piece->size <= SMALL)
 		put_small(piece);
 	else
-		munmap(piece, piece->of.size);
+		munmap(piece, piece->size);
 	errno = error;
 }
 
 HIDDEN void *realloc(void *memory, size_t size)
 {
-	const size_t room = memory ? ((union header *)memory)[-1].of.size - sizeof(union header) : 0;
+	const size_t room = memory ? ((struct header *)memory)[-1].size - sizeof(struct header) : 0;
 	void *larger;
 
 	if (memory && size <= room && size >= room / 4)

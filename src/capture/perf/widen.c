@@ -14,7 +14,7 @@
 #define COST_PART 100               /* of the CPU time, that the switches may take */
 #define WATCHED_PERIODS 64          /* of elapsed time: then it shows which threads use little: ... */
 #define LITTLE_PART 512             /* ... one of so many parts of a CPU, at the most: after so many periods they would have a sample */
-#define FINE_NS 300000               /* a process of a shell script uses some 1 ms */
+#define FINE_NS 300000              /* a process of a shell script uses some 1 ms */
 #define MANY_PERIODS 10             /* that threads use between two looks: then what is lost at the end of each matters little */
 
 bool sf_perf_is_wide(const struct sf_perf *perf)
@@ -110,7 +110,7 @@ static bool widen(struct sf_perf *perf, uint64_t now_ns)
 static void want_finer(struct sf_perf *perf)
 {
 	perf->widening.is_finer = true;
-	if (perf->base.period_ns >= 2 * FINE_NS)
+	if (!perf->counting.on && perf->base.period_ns >= 2 * FINE_NS)
 		perf->period_wanted = FINE_NS;
 }
 
