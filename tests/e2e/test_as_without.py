@@ -60,8 +60,8 @@ ROWS = [
     Row("in_alone", "children", sampled=BEFORE, turns=8 if LONG else 2),
     # The number of its threads.
     Row("in_counts", "links"),
-    # An allocator that is not made for other threads.
-    *(Row("in_lone_malloc", case) for case in ("once", "again", "preloaded", "launched")),
+    # An allocator that is not made for other threads; the short form has one row in each column.
+    *(Row("in_lone_malloc", str(column)) for column in range(4)),
     # What a thread changes for itself: filters, scheduling, CPUs, namespaces, a cgroup of threads.
     *(Row("in_follows", case) for case in ("filter", "strange_filter", "no_time_stamps", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
                                            "one_each", "time_of_children", "enter_own", "thread_cgroups")),

@@ -177,6 +177,7 @@ def freezer():
 def test_a_frozen_process(stillframe, target):
     """As `docker pause` leaves it: it waits for nothing, and stays as it is."""
     need_root()
+    t = target("deep", 10, "spin")
     path, freeze, thaw = freezer()
 
     def write(where, text):
@@ -184,7 +185,6 @@ def test_a_frozen_process(stillframe, target):
             file.write(text)
 
     try:
-        t = target("deep", 10, "spin")
         assert "frozen" not in stillframe.dump(t.pid)
         write(path + "/cgroup.procs", str(t.pid))
         write(*freeze)

@@ -10,6 +10,8 @@ FAULTS = [
     ("frozen/output/outbox.c", "\t\tif (used > box->size)\n", "\t\tif (0)\n", "test_outbox"),
     ("capture/signal/stream_feed.c", "feed->pid_given && (", "(", "test_stream_reader"),
     ("capture/signal/stream_feed.c", "ours_ns < 0 ? 0 : ", "", "test_stream_reader"),
+    ("agent/libc/syscall_filter.c", "return !is_dispatched(err) && look(call, err)", "return look(call, err)", "test_agent_life"),
+    ("agent/libc/syscall_filter.c", "\tatomic_store(&has_dispatch, false);\n", "", "test_agent_life"),
     # The agent's memory, files and folders.
     ("agent/libc/heap.c", "room < size ? room : size", "size / 2", "test_heap"),
     ("agent/libc/heap.c", "\tlock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n", "", "test_heap"),
@@ -346,7 +348,7 @@ FAULTS = [
     ("capture/perf/widen.c", " || use_little(perf, now, now_ns);", ";", "test_perf_widen"),
     ("capture/perf/widen.c", "if (widening->refused && few)", "if (widening->refused)", "test_perf_widen"),
     ("capture/perf/widen.c", "if (!perf->counting.on && perf->base.period_ns >= 2 * FINE_NS)", "if (!perf->counting.on)", "test_perf_widen"),
-    ("capture/perf/shares.c", "return perf->finer && thread->batch.is_settled ? perf->finer : 1;", "(void)thread;\n\treturn perf->finer ? perf->finer : 1;", "test_perf_batch"),
+    ("capture/perf/shares.c", "return thread->batch.is_settled && period_ns &&", "(void)thread;\n\treturn period_ns &&", "test_perf_batch"),
     ("capture/perf/shares.c", "if (sf_perf_budget_is_due(times, record->time_ns)) {", "{", "test_perf_batch"),
     ("capture/perf/batch.c", "thread->batch.is_settled = thread->batch.is_settled || is_settled(perf, thread);", "(void)is_settled;", "test_perf_batch"),
     ("capture/perf/widen.c", "now_ns - perf->widening.began_ns >= WATCHED_PERIODS", "now_ns >= WATCHED_PERIODS", "test_perf_widen"),

@@ -3,7 +3,7 @@
  * Has an allocator of its own that is made for one thread and works in main() only, as GNU Common Lisp has. It works before and
  * after, and says who else called the allocator.
  *
- * in_lone_malloc WHAT [SECONDS]
+ * in_lone_malloc NUMBER [SECONDS]: the number says nothing
  */
 #include <stdatomic.h>
 #include <stddef.h>

@@ -17,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/libc/syscall_filter.h"
 #include "agent/java/jvm_tool.h"
 #include "agent/sampler/threads.h"
 #include "agent/threads/api_guard.h"
@@ -607,9 +610,28 @@ static int remove_folder(void **state)
 	return system(path) | rmdir(folder);
 }
 
+/* Nothing is sampled from then on. The thread of a forked child does not handle its own. */
+static void a_thread_handles_its_system_calls(void **state)
+{
+	const struct sf_filter_call on = { SYS_prctl, { PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON } };
+	const struct sf_filter_call off = { SYS_prctl, { PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF } };
+	struct sf_error err = { 0 };
+	(void)state;
+
+	assert_false(sf_filter_notes_dispatch(&off));
+	assert_true(sf_filter_check(SF_FILTER_SAMPLING, &err));
+	assert_true(sf_filter_notes_dispatch(&on));
+	assert_true(sf_filter_has_dispatch());
+	assert_false(sf_filter_check(SF_FILTER_SAMPLING, &err));
+	assert_false(sf_filter_check_after(&off, SF_FILTER_SAMPLING, &err));
+	sf_filter_after_fork_in_child();
+	assert_true(sf_filter_check(SF_FILTER_SAMPLING, &err));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_handles_its_system_calls),
 		cmocka_unit_test(many_start_stop_and_pause),
 		cmocka_unit_test(callers_come_and_go),
 		cmocka_unit_test(callers_come_and_go_apart),

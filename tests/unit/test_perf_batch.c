@@ -872,7 +872,6 @@ static void test_finer_samples(void **state)
 
 	perf.events.kernel = false;
 	perf.events.period_ns = perf.events.periods_ns[0] = MS / 4;
-	perf.finer = 4;
 	for (uint64_t n = 0; n < 20; n++)
 		sample(0, 10, 10, n * MS / 4);
 	ran(0, 5);

@@ -21,9 +21,8 @@
 #include <sys/mman.h>
 
 #include "agent/libc/fork_memory.h"
+#include "agent/libc/hidden.h"
 #include "frozen/child.h"
-
-#define HIDDEN __attribute__((visibility("hidden")))
 
 #define LEAST 64u             /* bytes of a piece, its header included */
 #define SMALL (32u << 10)     /* a larger one has a mapping of its own */
@@ -123,14 +122,14 @@ static struct header *take(size_t size)
 	return piece;
 }
 
-HIDDEN void *malloc(size_t size)
+SF_HIDDEN void *malloc(size_t size)
 {
 	struct header *piece = take(size);
 
 	return piece ? piece + 1 : NULL;
 }
 
-HIDDEN void *calloc(size_t n, size_t size)
+SF_HIDDEN void *calloc(size_t n, size_t size)
 {
 	struct header *piece;
 
@@ -154,7 +153,7 @@ static void put_small(struct header *piece)
 }
 
 /* errno stays as it was: callers free between a failure and its message. */
-HIDDEN void free(void *memory)
+SF_HIDDEN void free(void *memory)
 {
 	const int error = errno;
 	struct header *piece;
@@ -169,7 +168,7 @@ HIDDEN void free(void *memory)
 	errno = error;
 }
 
-HIDDEN void *realloc(void *memory, size_t size)
+SF_HIDDEN void *realloc(void *memory, size_t size)
 {
 	const size_t room = memory ? ((struct header *)memory)[-1].size - sizeof(struct header) : 0;
 	void *larger;
@@ -185,7 +184,7 @@ HIDDEN void *realloc(void *memory, size_t size)
 	return larger;
 }
 
-HIDDEN char *strdup(const char *text)
+SF_HIDDEN char *strdup(const char *text)
 {
 	const size_t size = strlen(text) + 1;
 	char *copy = malloc(size);
@@ -193,7 +192,7 @@ HIDDEN char *strdup(const char *text)
 	return copy ? memcpy(copy, text, size) : NULL;
 }
 
-HIDDEN __attribute__((format(printf, 2, 0))) int vasprintf(char **ret, const char *format, va_list values)
+SF_HIDDEN __attribute__((format(printf, 2, 0))) int vasprintf(char **ret, const char *format, va_list values)
 {
 	va_list again;
 	int length;
@@ -205,7 +204,7 @@ HIDDEN __attribute__((format(printf, 2, 0))) int vasprintf(char **ret, const cha
 	return *ret ? vsnprintf(*ret, (size_t)length + 1, format, values) : -1;
 }
 
-HIDDEN __attribute__((format(printf, 2, 3))) int asprintf(char **ret, const char *format, ...)
+SF_HIDDEN __attribute__((format(printf, 2, 3))) int asprintf(char **ret, const char *format, ...)
 {
 	va_list values;
 	int length;

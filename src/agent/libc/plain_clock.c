@@ -7,11 +7,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "agent/libc/hidden.h"
 #include "frozen/raw.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 
-__attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct timespec *ret)
+SF_HIDDEN int clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	long result = 0;
 

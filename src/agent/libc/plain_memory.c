@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HIDDEN __attribute__((visibility("hidden")))
+#include "agent/libc/hidden.h"
 
 #if defined(__x86_64__)
 
 /* As fast as libc's from some hundred bytes on (Intel: "Enhanced REP MOVSB and STOSB"). */
-HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
+SF_HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
 	void *at = to;
 
@@ -21,7 +21,7 @@ HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
 	return to;
 }
 
-HIDDEN void *memset(void *to, int byte, size_t size)
+SF_HIDDEN void *memset(void *to, int byte, size_t size)
 {
 	void *at = to;
 
@@ -32,7 +32,7 @@ HIDDEN void *memset(void *to, int byte, size_t size)
 #else
 
 /* volatile: the compiler would make a call of memcpy out of the loop. */
-HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
+SF_HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
 {
 	volatile uint8_t *at = to;
 	const uint8_t *bytes = from;
@@ -42,7 +42,7 @@ HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
 	return to;
 }
 
-HIDDEN void *memset(void *to, int byte, size_t size)
+SF_HIDDEN void *memset(void *to, int byte, size_t size)
 {
 	volatile uint8_t *at = to;
 
@@ -53,7 +53,7 @@ HIDDEN void *memset(void *to, int byte, size_t size)
 
 #endif
 
-HIDDEN void *memmove(void *to, const void *from, size_t size)
+SF_HIDDEN void *memmove(void *to, const void *from, size_t size)
 {
 	volatile uint8_t *at = to;
 	const uint8_t *bytes = from;
@@ -65,7 +65,7 @@ HIDDEN void *memmove(void *to, const void *from, size_t size)
 	return to;
 }
 
-HIDDEN int memcmp(const void *a, const void *b, size_t size)
+SF_HIDDEN int memcmp(const void *a, const void *b, size_t size)
 {
 	const uint8_t *x = a, *y = b;
 

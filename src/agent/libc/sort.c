@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define HIDDEN __attribute__((visibility("hidden")))
+#include "agent/libc/hidden.h"
 
 struct items {
 	uint8_t *first;
@@ -53,7 +53,7 @@ static void sift_down(const struct items *items, size_t i, size_t n)
 	}
 }
 
-HIDDEN void qsort(void *first, size_t n, size_t size, int (*compare)(const void *a, const void *b))
+SF_HIDDEN void qsort(void *first, size_t n, size_t size, int (*compare)(const void *a, const void *b))
 {
 	const struct items items = { first, size, compare };
 

@@ -43,7 +43,7 @@ static uint64_t draw(uint64_t time_ns)
 
 bool sf_perf_budget_has_room(const struct sf_perf_budget *budget, uint64_t time_ns)
 {
-	return draw(time_ns) < budget->part;
+	return sf_perf_budget_has_room_for(budget, 1, time_ns);
 }
 
 bool sf_perf_budget_is_due(uint32_t times, uint64_t time_ns)

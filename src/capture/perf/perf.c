@@ -154,9 +154,8 @@ static void refine(struct sf_perf *perf)
 	struct sf_error err = { 0 };
 	struct sf_ids ids = { 0 };
 
-	if (perf->period_wanted && list_processes(perf, &ids) &&
-	    sf_perf_events_refine(&perf->events, perf->period_wanted, ids.ids.items, ids.ids.n, &err))
-		perf->finer = (uint32_t)(perf->base.period_ns / perf->period_wanted);
+	if (perf->period_wanted && list_processes(perf, &ids))
+		sf_perf_events_refine(&perf->events, perf->period_wanted, ids.ids.items, ids.ids.n, &err);
 	perf->period_wanted = 0;
 	sf_vec_deinit(&ids.ids);
 }

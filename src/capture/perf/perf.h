@@ -48,7 +48,6 @@ struct sf_perf {
 	struct sf_perf_holes holes;
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 	uint64_t period_wanted;       /* of the events, in the place of a longer one; 0: none */
-	uint32_t finer;               /* there are so many samples for each one that was asked for (widen.h); 0: they are not finer */
 	bool     chain_wanted;        /* a walk has ended where the kernel's chain would lead on */
 	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
 	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */

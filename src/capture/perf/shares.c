@@ -137,7 +137,9 @@ static bool add_due(struct sf_perf *perf, struct sf_thread *thread)
 
 uint32_t sf_perf_times(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	return perf->finer && thread->batch.is_settled ? perf->finer : 1;
+	const uint64_t period_ns = perf->events.period_ns, asked_ns = perf->base.period_ns;
+
+	return thread->batch.is_settled && period_ns && period_ns < asked_ns ? (uint32_t)(asked_ns / period_ns) : 1;
 }
 
 /* Whether it is walked; also whether there is room for it, if it is one of those that are due. */

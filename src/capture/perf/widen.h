@@ -35,7 +35,7 @@ struct sf_perf_widening {
 	uint64_t began_ns;            /* the first look */
 	uint64_t next_ns, pause_ns;   /* between two looks */
 	bool refused;                 /* this user may not sample all that runs on a CPU ... */
-	bool is_finer;                /* ... and has finer samples, or those that there are are fine */
+	bool is_finer;                /* ... and has finer samples in place of that, or asked for samples that are as fine */
 };
 
 /* Looks, now and then, whether there is a reason, and widens the events then. Of a capture of single processes. */
