@@ -3,6 +3,7 @@
 sum: events of samples and lost ones are those that the kernel counted."""
 import gzip
 import json
+import os
 import re
 import subprocess
 
@@ -101,13 +102,32 @@ def test_context_switches_are_those_of_proc(stillframe, tmp_path):
     assert recording.value("SELECT count(*) FROM samples WHERE amount = 1") == seen
 
 
+# Writes so often on one CPU, and then on another.
+WRITES = """
+import os, sys
+sink = os.open("/dev/null", os.O_WRONLY)
+for cpu in sorted(os.sched_getaffinity(0))[:2]:
+    os.sched_setaffinity(0, {cpu})
+    for _ in range(int(sys.argv[1])):
+        os.write(sink, b"")
+"""
+
+
 def test_each_tenth_of_known_writes(stillframe, tmp_path):
-    done, recording = record(stillframe, tmp_path / "r.sfr", "syscalls:sys_enter_write/10", "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
-                             "count=3000")
+    # On one CPU: each CPU has a count of its own.
+    cpu = min(os.sched_getaffinity(0))
+    done, recording = record(stillframe, tmp_path / "r.sfr", "syscalls:sys_enter_write/10", "--", "taskset", "--cpu-list", cpu, "dd", "if=/dev/zero",
+                             "of=/dev/null", "bs=1", "count=3000")
     seen, counted = sums(recording)
     assert 3000 <= counted <= 3010 and seen == 10 * (counted // 10), (done, seen, counted)
     assert amount_in(recording, "%libc_write%") >= 2990
     assert recording.value("SELECT min(amount) FROM samples") == 10
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+def test_what_follows_the_last_sample_on_each_cpu_is_counted(stillframe, tmp_path):
+    done, recording = record(stillframe, tmp_path / "r.sfr", "syscalls:sys_enter_write/10", "--", PYTHON, "-c", WRITES, 1505)
+    assert sums(recording) == (3000, 3010), done
 
 
 def test_many_events_have_few_samples(stillframe, tmp_path):

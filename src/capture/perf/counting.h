@@ -6,8 +6,9 @@
  *
  * A sample stands for as many events as the kernel was asked to count for one (pace.h), and for those of the thread's
  * samples that were passed over to keep the cost below its limit (budget.h). The kernel's count is known at the end.
- * Lost are the events of records that found no room in a ring, and of each thread those after its last sample. Where
- * others are sampled, too, as the idle task, a part of the lost ones is theirs.
+ * Lost are the events of records that found no room in a ring, and those after the last sample of each thread on each
+ * CPU, where the kernel counts them apart. Where others are sampled, too, as the idle task, a part of the lost ones is
+ * theirs.
  *
  * Owned by the holding thread.
  */
