@@ -28,6 +28,7 @@ static uint64_t switches_now;
 
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace);
 bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
+void __wrap_sf_process_refresh_due(struct sf_process *process, struct sf_images *images, bool has_records);
 void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
 				     struct sf_images *images);
 bool __wrap_sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
@@ -55,6 +56,12 @@ bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_image
 	if (!process->map)
 		process->map = calloc(1, sizeof(*process->map) + sizeof(process->map->regions[0]));
 	return false;
+}
+
+void __wrap_sf_process_refresh_due(struct sf_process *process, struct sf_images *images, bool has_records)
+{
+	(void)has_records;
+	__wrap_sf_process_refresh_stale(process, images);
 }
 
 void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
