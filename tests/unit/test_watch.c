@@ -126,6 +126,8 @@ void __wrap_sf_task_close(struct sf_task *task);
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+bool __wrap_sf_task_lives(int32_t pid, int32_t tid);
+bool __wrap_sf_process_is_kernel(int32_t pid);
 uint64_t __wrap_sf_raw_thread_cpu_ns(void);
 
 bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret)
@@ -236,6 +238,18 @@ bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING };
 	return thread_of(task->tid);
+}
+
+bool __wrap_sf_task_lives(int32_t pid, int32_t tid)
+{
+	(void)pid;
+	return thread_of(tid);
+}
+
+bool __wrap_sf_process_is_kernel(int32_t pid)
+{
+	(void)pid;
+	return false;
 }
 
 uint64_t __wrap_sf_raw_thread_cpu_ns(void)
