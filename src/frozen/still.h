@@ -19,7 +19,7 @@ struct sf_code_map;
 	X(RUNNING, "running", "on a CPU")                                                          \
 	X(RUNNABLE, "runnable", "ready, waiting for a CPU")                                        \
 	X(BLOCKED, "blocked", "asleep in a system call or a page fault")                           \
-	X(STOPPED, "stopped", "stopped by job control or a debugger")
+	X(STOPPED, "stopped", "stopped by job control, a debugger or the freezer")
 
 enum sf_state {
 #define X(name, word, text) SF_STATE_##name,

@@ -6,6 +6,8 @@ import os
 import subprocess
 import time
 
+import pytest
+
 import hanging
 
 
@@ -60,6 +62,47 @@ def until(condition, what, seconds=10, pause=0.005):
             return value
         assert time.monotonic() < end, "waited %d s in vain: %s" % (seconds, what)
         time.sleep(pause)
+
+
+class Freezer:
+    """A process in a new control group, whose freezer stops it as `docker pause` does: of version 2, else of version 1."""
+    STOPPED_IN = ("do_freezer_trap", "get_signal", "__refrigerator")   # functions of the kernel
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def __enter__(self):
+        mounts = [line.split() for line in open("/proc/self/mounts")]
+        of_2 = [words[1] for words in mounts if words[2] == "cgroup2" and os.access(words[1], os.W_OK)]
+        of_1 = [words[1] for words in mounts if words[2] == "cgroup" and "freezer" in words[3].split(",")]
+        if not of_2 + of_1:
+            pytest.skip("no control group with a freezer can be made here")
+        self.parent = (of_2 + of_1)[0]
+        self.path = os.path.join(self.parent, "stillframe-test-%d" % os.getpid())
+        self.file, self.words = ("cgroup.freeze", "10") if of_2 else ("freezer.state", ("FROZEN", "THAWED"))
+        os.mkdir(self.path)
+        self._put(self.path)
+        return self
+
+    def __exit__(self, *_):
+        self.thaw()
+        self._put(self.parent)
+        os.rmdir(self.path)
+
+    def _put(self, group):
+        with open(os.path.join(group, "cgroup.procs"), "w") as file:
+            file.write(str(self.pid))
+
+    def _tell(self, word):
+        with open(os.path.join(self.path, self.file), "w") as file:
+            file.write(word)
+
+    def freeze(self):
+        self._tell(self.words[0])
+        until(lambda: read("/proc/%d/wchan" % self.pid) in self.STOPPED_IN, "it is frozen")
+
+    def thaw(self):
+        self._tell(self.words[1])
 
 
 def sweep(pids):

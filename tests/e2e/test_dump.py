@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import NOBODY, PROGRAMS, need_root
-from processes import Target, read, status_of, tids_of, until
+from processes import Freezer, Target, read, status_of, tids_of, until
 
 pytestmark = pytest.mark.waits
 
@@ -158,46 +158,18 @@ def test_stopped_process(stillframe, target):
     t.assert_moves()
 
 
-def freezer():
-    """A new control group, and how its freezer is told to stop its processes and to let them go on: of version 2, else of version 1."""
-    mounts = [line.split() for line in open("/proc/self/mounts")]
-    name = "stillframe-test-%d" % os.getpid()
-    for mount in [words[1] for words in mounts if words[2] == "cgroup2"]:
-        path = os.path.join(mount, name)
-        if os.access(mount, os.W_OK):
-            os.mkdir(path)
-            return path, (path + "/cgroup.freeze", "1"), (path + "/cgroup.freeze", "0")
-    for mount in [words[1] for words in mounts if words[2] == "cgroup" and "freezer" in words[3].split(",")]:
-        path = os.path.join(mount, name)
-        os.mkdir(path)
-        return path, (path + "/freezer.state", "FROZEN"), (path + "/freezer.state", "THAWED")
-    pytest.skip("no control group with a freezer can be made here")
-
-
 def test_a_frozen_process(stillframe, target):
     """As `docker pause` leaves it: it waits for nothing, and stays as it is."""
     need_root()
     t = target("deep", 10, "spin")
-    path, freeze, thaw = freezer()
-
-    def write(where, text):
-        with open(where, "w") as file:
-            file.write(text)
-
-    try:
+    with Freezer(t.pid) as freezer:
         assert "frozen" not in stillframe.dump(t.pid)
-        write(path + "/cgroup.procs", str(t.pid))
-        write(*freeze)
-        until(lambda: read("/proc/%d/wchan" % t.pid) in ("do_freezer_trap", "get_signal", "__refrigerator"), "it is frozen")
+        freezer.freeze()
         dump = stillframe.dump(t.pid)
         assert dump["frozen"] is True and [thread["state"] for thread in dump["threads"]] == ["stopped"], dump
         assert "bottom" in names(dump["threads"][0]) and names(dump["threads"][0])[-1] == "_start"
-        write(*thaw)
+        freezer.thaw()
         t.assert_moves()
-    finally:
-        write(*thaw)
-        write(os.path.join(os.path.dirname(path), "cgroup.procs"), str(t.pid))
-        os.rmdir(path)
 
 
 def test_uninterruptible_sleep(stillframe, target):

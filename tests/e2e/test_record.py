@@ -14,9 +14,9 @@ import time
 
 import pytest
 
-from conftest import LONG, PROGRAMS, need, need_root
-from processes import Target, until
-from recordings import Recording, cpu_told, ticks_so_far
+from conftest import LONG, PROGRAMS, need, need_kernel_samples, need_root
+from processes import Freezer, Target, until
+from recordings import Recording, cpu_told, so_far, ticks_so_far
 
 
 def path_of(name):
@@ -497,3 +497,29 @@ def test_default_name_of_the_file(stillframe, tmp_path):
     assert files[0].name in done.err, done
     assert re.search(r"\n  cost  \S+ [mu]?s of CPU time, \S+ MB\n", done.err), done
     Recording(files[0])
+
+
+@pytest.mark.parametrize("engine", ["ptrace", "perf"])
+def test_a_frozen_process_is_stopped(stillframe, target, tmp_path, engine):
+    """Amid its code: it waits for no page. By perf the kernel's frames show the freezer."""
+    need_root()
+    if engine == "perf":
+        need_kernel_samples(stillframe)
+    t = target("deep", 10, "spin")
+    stopped = "total(wall_ns * (state = (SELECT id FROM states WHERE word = 'stopped'))) / 1e9"
+    with Freezer(t.pid) as freezer:
+        frozen = []
+
+        def stood(path):
+            if not frozen and ticks_so_far(path):
+                freezer.freeze()
+                time.sleep(0.5)
+                freezer.thaw()
+                frozen.append(True)
+            return so_far(path, stopped) > 0.3
+        stillframe.record_until(tmp_path / "r.sfr", stood, "--engine", engine, "-p", t.pid)
+        t.assert_moves()
+    recording = Recording(tmp_path / "r.sfr")
+    assert recording.rows("SELECT DISTINCT f.label FROM samples s JOIN stacks t ON t.id = s.stack JOIN frames f ON f.id = t.frame "
+                          "WHERE s.state = (SELECT id FROM states WHERE word = 'stopped')") == [("[stopped]",)]
+    assert "page fault" not in stillframe("report", "-b", "wait", recording.path).ok().out

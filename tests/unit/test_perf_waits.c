@@ -29,6 +29,9 @@ enum function {
 	ASM_FAULT,
 	RWSEM,
 	SIGNAL_STOP,
+	FREEZER_TRAP,
+	REFRIGERATOR,
+	GET_SIGNAL,
 	TASK_DEAD,
 	X64_NONE,
 	N_FUNCTIONS
@@ -36,7 +39,7 @@ enum function {
 static const char *const functions[N_FUNCTIONS] = {
 	"schedule", "io_schedule", "folio_wait_bit_common", "vfs_read", "ksys_read", "do_syscall_64", "entry_SYSCALL_64_after_hwframe",
 	"__x64_sys_futex", "do_futex", "__x64_sys_fsync", "exc_page_fault", "asm_exc_page_fault", "rwsem_down_read_slowpath", "do_signal_stop",
-	"do_task_dead", "__x64_sys_no_such_call",
+	"do_freezer_trap", "__refrigerator", "get_signal", "do_task_dead", "__x64_sys_no_such_call",
 };
 
 static struct sf_perf_waits waits;
@@ -115,6 +118,11 @@ static void test_stops_and_ends(void **state)
 {
 	(void)state;
 	assert_true(WAIT_OF(SCHEDULE, SIGNAL_STOP, DO_SYSCALL, ENTRY).is_stopped);
+	assert_true(WAIT_OF(SCHEDULE, FREEZER_TRAP, DO_SYSCALL, ENTRY).is_stopped);
+	assert_true(WAIT_OF(SCHEDULE, REFRIGERATOR, DO_SYSCALL, ENTRY).is_stopped);
+	assert_true(WAIT_OF(SCHEDULE, GET_SIGNAL, DO_SYSCALL, ENTRY).is_stopped);
+	/* The memory of a process that a signal ends is written to a file. */
+	assert_false(WAIT_OF(SCHEDULE, IO_SCHEDULE, FOLIO_WAIT, GET_SIGNAL, DO_SYSCALL, ENTRY).is_stopped);
 	assert_true(WAIT_OF(SCHEDULE, TASK_DEAD).has_ended);
 }
 

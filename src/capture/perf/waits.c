@@ -7,7 +7,9 @@
 
 #include "os/syscalls.h"
 
-enum kind { NOTHING, CALL, FAULT, BLOCK_IO, KERNEL_LOCK, STOP, END };
+enum kind { NOTHING, CALL, FAULT, BLOCK_IO, KERNEL_LOCK, STOP, STOP_OF_ITS_OWN, END };
+
+#define N_SCHEDULE 2 /* frames above the function that sleeps, at most: __schedule() and schedule() */
 
 /*
  * Names, or with `begins` the beginnings of names. Of a system call the rest of the name is the call's. The first line
@@ -43,6 +45,9 @@ static const struct {
 	{ "__down_", KERNEL_LOCK, true },
 	{ "do_signal_stop", STOP, false },
 	{ "ptrace_stop", STOP, true },
+	{ "do_freezer_trap", STOP, false },
+	{ "__refrigerator", STOP, false },
+	{ "get_signal", STOP_OF_ITS_OWN, false }, /* the functions above, where the compiler made them a part of it */
 	{ "do_task_dead", END, false },
 };
 
@@ -127,6 +132,9 @@ void sf_perf_waits_find(const struct sf_perf_waits *waits, const uint64_t *chain
 			break;
 		case STOP:
 			ret->is_stopped = true;
+			break;
+		case STOP_OF_ITS_OWN:
+			ret->is_stopped |= i <= N_SCHEDULE;
 			break;
 		case END:
 			ret->has_ended = true;

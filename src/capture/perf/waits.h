@@ -29,7 +29,7 @@ struct sf_perf_waits {
 struct sf_perf_wait {
 	int32_t syscall;         /* number, or SF_SYSCALL_FAULT or SF_SYSCALL_UNTOLD */
 	uint8_t cause;           /* enum sf_cause */
-	bool    is_stopped;      /* by job control or a debugger */
+	bool    is_stopped;      /* by job control, a debugger or the freezer of its control group */
 	bool    has_ended;       /* the thread never runs again */
 };
 

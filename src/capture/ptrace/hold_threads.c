@@ -27,9 +27,12 @@ void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum s
 
 uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
 {
-	char letter = sf_task_letter(thread->task.pid, thread->task.tid);
+	const struct sf_task *task = &thread->task;
+	const char letter = sf_task_letter(task->pid, task->tid);
 
-	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+	if (letter == 'T' || letter == 't')
+		return SF_STATE_STOPPED;
+	return thread->look.syscall == SF_SYSCALL_FAULT && sf_task_is_frozen(task->pid, task->tid) ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 }
 
 /* Of a thread that was held while it slept. One that is let go into a job control stop is not in it again at once. */

@@ -115,7 +115,7 @@ enum sf_copy_result sf_ptrace_copy_asleep(struct sf_capture *capture, struct sf_
 /* Counts a loss for the time that the thread's next sample would have stood for. */
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause);
 
-/* Blocked, or stopped by job control or a debugger. */
+/* Blocked, or stopped: by job control, by a debugger, or amid its code by the freezer of its control group. */
 uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread);
 
 /* --- outside_run.c: what the engines that sample from outside have in common --- */
