@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, need
+from conftest import PROGRAMS, need, need_kernel_samples
 from recordings import Recording, cpu_samples_so_far
 
 WHOLE = [("a3", "a2", "a1"), ("b3", "b2", "b1")]
@@ -188,15 +188,18 @@ func main() {
 """
 
 
-@pytest.fixture(scope="module")
-def go_program(tmp_path_factory):
+def build_go(folder, text, *options):
     if not shutil.which("go"):
         pytest.skip("needs Go")
-    folder = tmp_path_factory.mktemp("go")
-    (folder / "main.go").write_text(GO)
-    subprocess.run(["go", "build", "-o", "main", "main.go"], cwd=folder, check=True, timeout=100,
-                   env={**os.environ, "GOCACHE": str(folder / "cache"), "GO111MODULE": "off"})
+    (folder / "main.go").write_text(text)
+    subprocess.run(["go", "build", *options, "-o", "main", "main.go"], cwd=folder, check=True, timeout=100,
+                   env={**os.environ, "GOCACHE": str(folder.parent / "go-cache"), "GO111MODULE": "off"})
     return folder / "main"
+
+
+@pytest.fixture(scope="module")
+def go_program(tmp_path_factory):
+    return build_go(tmp_path_factory.mktemp("go"), GO)
 
 
 @pytest.mark.parametrize("engine, switches", [("ptrace", ["runtime.systemstack", "runtime.morestack", "time.now"]), ("perf", ["runtime.systemstack"])])
@@ -215,16 +218,60 @@ def test_goroutine_under_system_stack(stillframe, go_program, tmp_path, engine, 
         assert not [names for names, _ in stacks if not names or (names[-1] != "runtime.goexit" and names[0][0] != "[")], stacks
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs Go")
+# One goroutine cannot be interrupted for some milliseconds at a time. Another one stops the world meanwhile, and waits for that on the system stack.
+GO_STOPS = """
+package main
+
+import (
+	"runtime"
+	"time"
+)
+
+//go:noinline
+func spin(n int) (x int) {
+	for i := 0; i < n; i++ {
+		x = x*31 + i
+	}
+	return x
+}
+
+func stops() {
+	var stats runtime.MemStats
+	for {
+		runtime.ReadMemStats(&stats)
+	}
+}
+
+func main() {
+	runtime.GOMAXPROCS(2)
+	go stops()
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
+		spin(5000000)
+	}
+}
+"""
+
+
+def test_a_goroutine_that_sleeps_under_system_stack(stillframe, tmp_path):
+    """The kernel's copy of a sleep has the system stack only. Its addresses of the goroutine come once a walk has lacked them."""
+    need_kernel_samples(stillframe)
+    program = build_go(tmp_path, GO_STOPS)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "perf", "-F", "999", "--max-cost", "50", "--", program,
+                                        env={**os.environ, "GODEBUG": "asyncpreemptoff=1"})
+    assert done.status == 0, done
+    ends = dict(recording.rows(
+        "SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.end WHERE s.state = (SELECT id FROM states WHERE word = 'blocked') AND s.stack IN "
+        "(SELECT stack FROM stack_frames JOIN frame_names n USING (frame) WHERE n.name = 'runtime.stopTheWorldWithSema') GROUP BY 1"))
+    assert ends["root"] > 20 and ends["root"] > 0.7 * sum(ends.values()), (ends, done)
+    assert [stack for stack, _ in recording.stacks_of("runtime.stopTheWorldWithSema") if "main.stops" in stack], done
+
+
 @pytest.mark.long("pie")   # all of Go's own packages are compiled for it
 @pytest.mark.parametrize("mode", ["exe", "pie"])
 def test_stripped_go(stillframe, tmp_path, mode):
     """Linked with -s it has neither .debug_frame nor symbols. Go's own tables say as much."""
-    (tmp_path / "main.go").write_text(GO)
-    subprocess.run(["go", "build", "-buildmode", mode, "-ldflags", "-s -w", "-o", "main", "main.go"], cwd=tmp_path, check=True,
-                   timeout=100, env={**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"})
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--",
-                                        tmp_path / "main")
+    program = build_go(tmp_path, GO, "-buildmode", mode, "-ldflags", "-s -w")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--", program)
     assert done.status == 0, done
     ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.end GROUP BY 1"))
     assert ends["root"] > 0.9 * sum(ends.values()), ends
@@ -261,16 +308,13 @@ func main() {
 """
 
 
-@pytest.mark.skipif(not shutil.which("go") or not shutil.which("gcc"), reason="needs Go and gcc")
 @pytest.mark.parametrize("how", [["ptrace", "--max-cost", "50"], ["signal", "--walk", "sampler"], ["signal", "--walk", "handler"]],
                          ids=lambda how: how[-1])
 def test_go_and_c(stillframe, tmp_path, how):
     """C that Go called, and Go that this C called: main called both, or the stack is cut, as a first copy has one stack only."""
-    (tmp_path / "main.go").write_text(CGO)
-    subprocess.run(["go", "build", "-o", "main", "main.go"], cwd=tmp_path, check=True, timeout=100,
-                   env={**os.environ, "GO111MODULE": "off"})
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *how, "-F", "499", "--clock", "cpu", "--",
-                                        tmp_path / "main")
+    need("gcc")
+    program = build_go(tmp_path, CGO)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *how, "-F", "499", "--clock", "cpu", "--", program)
     assert done.status == 0, done
     for function in ("spin", "main.goBack"):
         stacks = recording.stacks_of(function)

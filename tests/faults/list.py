@@ -98,6 +98,7 @@ FAULTS = [
     ("unwind/cfa.c", "m->now.sp = m->initial->sp;", "m->now.sp.reg = 0;", "test_cfi"),
     ("unwind/rows.c", "(int64_t)rules->cfa.value + rules->ra.value < 0;", "false;", "test_cfi"),
     ("frozen/unwind/step_chain.c", "return target ? find_grown(", "return !target ? find_grown(", "test_step_chain"),
+    ("frozen/unwind/step_chain.c", "sp + (uint64_t)row.rules->cfa.value == fp + 2 * WORD", "sp != 0", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "*into_ret > caller && *into_ret <= end", "*into_ret", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "called && find_call_in(still, called, here, true, pc_ret))", "find_call_in(still, called, here, false, pc_ret))", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "if (*ret && still->arch->find_call(&code, *ret, end, here, or_jumps))", "if (!*ret)", "test_step_chain"),

@@ -182,6 +182,13 @@ static void a_stack_that_grows(void **state)
 	assert_callers(GO + 0x580, GO + 0x70, OUTER, GOEXIT);
 	assert_int_equal(walk(NULL), SF_END_OTHER_STACK);
 	assert_true(r.trace.lacks_chain);
+	recorded_bytes(&r, OUTER - 5, (const uint8_t[]){ 0x90, 0x90, 0x90, 0xff, 0xd0 }, 5); /* what it calls is not known */
+	recorded_put(&r, STACK + 0xd8, RECORD - 32);
+	assert_int_equal(walk(found), SF_END_OTHER_STACK);
+	assert_no_caller();
+	recorded_put(&r, STACK + 0xd8, RECORD - 24);
+	assert_int_equal(walk(found), SF_END_ROOT);
+	assert_callers(GO + 0x580, GO + 0x70, OUTER, GOEXIT);
 }
 
 /* The kernel has a limit; and frame pointers lead anywhere in code that does not keep them. */

@@ -138,13 +138,15 @@ static void resize(struct sf_perf *perf, struct sf_perf_events *events, uint32_t
 	sf_vec_deinit(&ids.ids);
 }
 
+/* To the samples of sleeps, too: threads sleep on both stacks. */
 static void add_chain(struct sf_perf *perf)
 {
 	struct sf_error err = { 0 };
 	struct sf_ids ids = { 0 };
 
-	if (perf->chain_wanted && !perf->events.user_chain && list_processes(perf, &ids))
-		sf_perf_events_add_chain(&perf->events, ids.ids.items, ids.ids.n, &err);
+	if (perf->chain_wanted && !perf->events.user_chain && list_processes(perf, &ids) &&
+	    sf_perf_events_add_chain(&perf->events, ids.ids.items, ids.ids.n, &err) && perf->sleeps.on)
+		sf_perf_events_add_chain(&perf->sleeps.switches, ids.ids.items, ids.ids.n, &err);
 	perf->chain_wanted = false;
 	sf_vec_deinit(&ids.ids);
 }

@@ -182,23 +182,37 @@ static bool find_first_function(const struct sf_cursor *cursor, uint64_t here, u
 	return false;
 }
 
+/* Where code of Go's can be whose record is at `fp`: before `pc`, with the stack pointer `sp`. */
+static bool has_record(const struct sf_still *still, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	const struct sf_region *region = sf_frame_region(still, pc, true);
+	struct sf_row_range row;
+
+	return region && region->table && sf_table_range(region->table, pc - region->bias - 1, &row) &&
+	       row.rules->cfa.how == SF_HOW_REGISTER_PLUS && row.rules->cfa.reg == still->arch->sp &&
+	       sp + (uint64_t)row.rules->cfa.value == fp + 2 * WORD;
+}
+
 /*
- * For morestack, which begins at `here`. The function whose stack grows was called by the one that is called at `next`. Searches the
- * frame of newstack for the return address of that call: *into_ret. *pc_ret: where the function whose stack grows called morestack.
+ * For morestack, which begins at `here`. The function whose stack grows was called by the one that has its record at `fp` and its own
+ * return address at `next`. Searches the frame of newstack for the return address of that call: *into_ret. It is in the function that is
+ * called at `next`, or behind a stack pointer (Go: runtime/runtime2.go, gobuf) from which the record is reached. *pc_ret: where the
+ * function whose stack grows called morestack.
  */
-static bool find_grown(const struct sf_cursor *cursor, uint64_t here, uint64_t next, uint64_t *pc_ret, uint64_t *into_ret)
+static bool find_grown(const struct sf_cursor *cursor, uint64_t here, uint64_t fp, uint64_t next, uint64_t *pc_ret, uint64_t *into_ret)
 {
 	const struct sf_still *still = cursor->still;
 	const struct sf_reader code = sf_reader_outside(&still->memory);
 	const uint64_t top = cursor->regs.r[still->arch->sp], from = cursor->trace->frames[cursor->trace->n_frames - 2].sp;
-	uint64_t caller, start, end, called;
+	uint64_t caller = 0, start, end = 0, called, before = 0;
 
-	if (!still->arch->is_behind_call(&code, next, &caller) || !caller || !find_function(still, caller, &start, &end))
+	if (still->arch->is_behind_call(&code, next, &caller) && caller && !find_function(still, caller, &start, &end))
 		return false;
-	for (uint64_t at = from; at < top && at - from < MAX_SEARCHED; at += WORD) {
-		if (sf_read_u64(&still->memory, at, into_ret) && *into_ret > caller && *into_ret <= end &&
+	for (uint64_t at = from; at < top && at - from < MAX_SEARCHED && sf_read_u64(&still->memory, at, into_ret); at += WORD) {
+		if (((*into_ret > caller && *into_ret <= end) || has_record(still, *into_ret, before, fp)) &&
 		    still->arch->is_behind_call(&code, *into_ret, &called) && called && find_call_in(still, called, here, true, pc_ret))
 			return true;
+		before = *into_ret;
 	}
 	return false;
 }
@@ -215,7 +229,7 @@ static bool find_lacking(struct sf_cursor *cursor, const struct sf_region *regio
 	    !sf_table_range(region->table, cursor->regs.pc - region->bias - 1, &row))
 		return false;
 	here = row.start + region->bias;
-	return target ? find_grown(cursor, here, next, pc_ret, &cursor->lacking)
+	return target ? find_grown(cursor, here, fp, next, pc_ret, &cursor->lacking)
 		      : find_called_there(cursor, here, next, pc_ret) || find_first_function(cursor, here, fp, next, pc_ret);
 }
 
