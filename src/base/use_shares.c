@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Let S be the CPU time for which each sample of the threads that use little stands: their CPU time divided by the number of
- * their samples. Samples come at random. So of threads that use C each, a part of e^(-C/S) has no sample, and the CPU time of
+ * their samples, with the lost ones. Samples come at random. So of threads that use C each, a part of e^(-C/S) has no sample, and the CPU time of
  * those is e^(-C/S) * S for each sample of the others. This is what a sample of a thread that has used C lacks.
  */
 #include "base/use_shares.h"
@@ -38,7 +38,7 @@ static double least(double a, double b)
 
 /* Of the threads that use little. */
 struct sums {
-	double used_ns, unsampled_ns, every_ns, n_samples, n, lacks_ns;
+	double used_ns, unsampled_ns, every_ns, n_samples, n_lost, n, lacks_ns;
 };
 
 static void add_up(struct sums *sums, size_t n, sf_cpu_use_fn *get, const void *arg)
@@ -52,6 +52,7 @@ static void add_up(struct sums *sums, size_t n, sf_cpu_use_fn *get, const void *
 		sums->unsampled_ns += use.unsampled_ns;
 		sums->every_ns += use.every_ns;
 		sums->n_samples += use.n_samples;
+		sums->n_lost += use.n_lost;
 		sums->n++;
 	}
 }
@@ -90,7 +91,7 @@ void sf_use_shares_find(struct sf_use_shares *shares, size_t n, sf_cpu_use_fn *g
 	add_up(&sums, n, get, arg);
 	if (!sums.n_samples || sums.used_ns <= 0 || sums.unsampled_ns + (double)shares->pool_ns <= 0)
 		return;
-	shares->sample_ns = sums.used_ns / sums.n_samples;
+	shares->sample_ns = sums.used_ns / (sums.n_samples + sums.n_lost);
 	sums.lacks_ns = sum_of_lacks(shares->sample_ns, n, get, arg);
 	find_parts(shares, &sums);
 }

@@ -364,6 +364,7 @@ FAULTS = [
     ("agent/sampler/thread_rest.c", " || is_little);", ");", "test_agent_threads"),
     ("agent/sampler/thread_rest.c", "given_ns += (uint64_t)moved_ns;", "given_ns += 0;", "test_agent_threads"),
     ("agent/sampler/thread_rest.c", "lost_ns -= lost_ns < (uint64_t)-moved_ns ? lost_ns : (uint64_t)-moved_ns;", "lost_ns -= 0;", "test_agent_threads"),
+    ("base/use_shares.c", "sums.used_ns / (sums.n_samples + sums.n_lost)", "sums.used_ns / sums.n_samples", "test_little_use"),
     ("base/use_shares.c", "	if (shares->taken <= 0 ||", "	if (shares->taken < 0 ||", "test_little_use"),
     ("base/use_shares.c", "least(shares->taken * lacks_ns(use, shares->sample_ns), (double)shares->pool_ns)", "shares->taken * lacks_ns(use, shares->sample_ns)", "test_little_use"),
     ("capture/ptrace/watched_processes.c", "end_threads(watch, pid, false, now_ns);", "end_threads(watch, pid, true, now_ns), end_threads(watch, pid, false, now_ns);", "test_watch"),

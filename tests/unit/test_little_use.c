@@ -11,7 +11,7 @@
 #include "capture/ptrace/watched.h"
 
 #define MS UINT64_C(1000000)
-#define N 30
+#define N 50
 
 static struct sf_thread threads[N], *pointers[N];
 static struct sf_watched_process processes[2];
@@ -150,6 +150,21 @@ static void those_that_use_more_take_little(void **state)
 	assert_about(threads[0].account.cpu_ns + threads[1].account.cpu_ns, 8 * MS);
 }
 
+/* Where samples of others were lost for want of room, the thread that has ten does not stand for them. */
+static void lost_samples_are_samples(void **state)
+{
+	(void)state;
+	add(10, 50 * MS, 10);
+	add_without_samples(40, 10, 5 * MS);
+	for (int i = 1; i <= 40; i++) {
+		threads[i].n_lost = 1;
+		threads[i].account.cpu_ns = MS; /* since then */
+		threads[i].account.awake_ns = MS;
+	}
+	end_all();
+	assert_in_range(threads[0].account.cpu_ns, 0, MS);
+}
+
 /* Those that use much, and whose time is none of ours; nor may a sample be given time that was not found in its process. */
 static void others_take_no_part(void **state)
 {
@@ -236,7 +251,8 @@ static void ends_at_different_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(chance_has_that_limit_too), TEST(those_that_use_more_take_little), TEST(others_take_no_part),
+		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(chance_has_that_limit_too), TEST(those_that_use_more_take_little), TEST(lost_samples_are_samples),
+		TEST(others_take_no_part),
 		TEST(a_sample_of_no_time), TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
 	};
 

@@ -14,14 +14,14 @@
 
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
 {
+	const bool awake = sf_thread_awake(thread);
 	struct sf_weight weight;
 
-	if (sf_thread_awake(thread) && thread->kernel_time.holds)
+	if (awake && thread->kernel_time.holds)
 		return; /* that time waits for another hold */
-	weight = sf_thread_awake(thread)
-		? sf_thread_take_awake(thread, true, capture->period_ns)
-		: sf_thread_take_asleep(thread, capture->blocked_period_ns);
-
+	weight = awake ? sf_thread_take_awake(thread, true, capture->period_ns)
+		       : sf_thread_take_asleep(thread, capture->blocked_period_ns);
+	thread->n_lost += awake && weight.cpu_ns;
 	sf_relay_loss(capture->relay, thread, cause, &weight);
 }
 
