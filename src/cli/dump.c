@@ -203,6 +203,8 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		print_frame(output, dump, i, &thread->frames.items[i], given->split_kinds);
 	if (thread->seen.loss < 0 && thread->end != SF_END_ROOT)
 		sf_print_in(output, SF_RED, "  cut: %s\n", sf_end_text(thread->end));
+	else if (thread->seen.loss < 0 && !thread->frames.n)
+		fputs("  no frames: the thread stays in the kernel\n", output->file);
 }
 
 static void print_dump(const struct sf_dump *dump, const struct dump_options *given, FILE *out)

@@ -37,7 +37,7 @@ struct sf_task_run {
 /* The state of a thread at one moment. */
 struct sf_task_look {
 	uint8_t  state;    /* enum sf_state; RUNNING also when it may only be runnable */
-	bool     placed;   /* syscall, args, sp and pc are known: only if it does not run */
+	bool     placed;   /* syscall, args, sp and pc are known: only if it does not run. Both are 0 of a thread that stays in the kernel */
 	int32_t  syscall;  /* number, or SF_SYSCALL_... */
 	uint64_t args[6];
 	uint64_t sp, pc;
@@ -109,6 +109,12 @@ int32_t sf_task_inner_id(int32_t pid, int32_t tid);
 
 /* Whether the freezer of its control group has stopped it, as `docker pause` does: then it waits in no call and no page fault. */
 bool sf_task_is_frozen(int32_t pid, int32_t tid);
+
+/*
+ * Whether the kernel has made the thread for its process, and it never leaves the kernel: a worker of io_uring or of vhost. A stop would
+ * end what such a worker does, which then fails with EINTR (kernel: io_uring/rw.c). `name`: the thread's.
+ */
+bool sf_task_stays_in_kernel(int32_t pid, int32_t tid, const char *name);
 
 /* The process that traces this thread, 0 if none. */
 int32_t sf_task_tracer(int32_t pid, int32_t tid);

@@ -123,13 +123,15 @@ static const char *const causes[] = {
 #undef X
 };
 
-/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. */
-static const char *wait_label(const struct sf_still *still, char *ret, size_t size)
+/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. "[kernel]": of its frames there are none. */
+static const char *leaf_label(const struct sf_still *still, const struct sf_trace *trace, char *ret, size_t size)
 {
 	char name[64];
 
 	if (still->state == SF_STATE_STOPPED)
 		return "[stopped]";
+	if (!trace->n_frames && trace->end == SF_END_ROOT && still->syscall < 0)
+		return "[kernel]";
 	if (still->state != SF_STATE_BLOCKED || still->syscall == SF_SYSCALL_NONE)
 		return NULL;
 	sf_syscall_name(still->syscall, name, sizeof(name));
@@ -179,7 +181,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 
 	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !add_modules(recorder, err) ||
 	    !sf_recording_stack(recorder->recording, trace,
-				   wait_label(still, label, sizeof(label)), thread->suffix.n_same,
+				   leaf_label(still, trace, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
 	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
 					   : write_sample(recorder->recording, thread, weight->since_last, &sample, err)))

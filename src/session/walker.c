@@ -324,14 +324,16 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still, s
 }
 
 /*
- * The thread is in the kernel, and the program whose registers these are, if there are any, is gone: there are no other
- * frames.
+ * There are no frames but the kernel's: the program whose registers these are, if there are any, is gone, or the thread stays in the
+ * kernel, where its registers of user mode were read and are 0.
  */
-static bool has_left_user(const struct sf_still *still, const struct sf_trace *trace)
+static bool has_no_user(const struct sf_still *still, const struct sf_trace *trace)
 {
 	const bool is_unknown = trace->end == SF_END_NO_CODE && trace->n_frames == 1;
 
-	return still->n_kernel && (!still->regs.pc || (still->flags & SF_STILL_IN_EXEC && is_unknown));
+	if (!still->regs.pc)
+		return still->n_kernel || (still->flags & SF_STILL_COPY && !still->regs.r[sf_arch_host()->sp]);
+	return still->n_kernel && still->flags & SF_STILL_IN_EXEC && is_unknown;
 }
 
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, struct sf_tail *tail)
@@ -341,7 +343,7 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still, str
 	sf_mapped_code_begin(&code, still, walker->images);
 	walk_user(walker, still, tail);
 	sf_mapped_code_end(&code, still);
-	if (has_left_user(still, &walker->trace)) {
+	if (has_no_user(still, &walker->trace)) {
 		walker->trace.n_frames = 0;
 		walker->trace.end = SF_END_ROOT;
 	}

@@ -97,6 +97,7 @@ FAULTS = [
     ("unwind/explicit_sp.c", "(int64_t)old_cfa->value + rule->value", "rule->value", "test_cfi"),
     ("unwind/cfa.c", "m->now.sp = m->initial->sp;", "m->now.sp.reg = 0;", "test_cfi"),
     ("unwind/rows.c", "(int64_t)rules->cfa.value + rules->ra.value < 0;", "false;", "test_cfi"),
+    ("session/walker.c", "(still->flags & SF_STILL_COPY && !still->regs.r[sf_arch_host()->sp])", "!still->regs.r[sf_arch_host()->sp]", "test_walker"),
     ("frozen/unwind/step_chain.c", "return target ? find_grown(", "return !target ? find_grown(", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "sp + (uint64_t)row.rules->cfa.value == fp + 2 * WORD", "sp != 0", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "*into_ret > caller && *into_ret <= end", "*into_ret", "test_step_chain"),

@@ -224,6 +224,22 @@ static void kernel_frames_are_on_top(void **state)
 	assert_int_equal(walker.trace.end, SF_END_ROOT);
 }
 
+/* Its registers were read, and are 0. Where they could not be read, nothing is known. */
+static void a_thread_that_stays_in_the_kernel(void **state)
+{
+	struct sf_still still = still_of(SF_STILL_COPY | SF_STILL_UNHELD, 5);
+
+	(void)state;
+	still.regs.pc = 0;
+	assert_int_equal(sf_walker_walk(&walker, &still, NULL), SF_END_ROOT);
+	assert_int_equal(walker.trace.n_frames, 0);
+	still.flags = SF_STILL_UNHELD;
+	assert_int_equal(sf_walker_walk(&walker, &still, NULL), SF_END_EMPTY);
+	still.flags = SF_STILL_COPY;
+	sf_reg_set(&still.regs, sf_arch_host()->sp, 0x1000);
+	assert_int_equal(sf_walker_walk(&walker, &still, NULL), SF_END_EMPTY);
+}
+
 /* More than the trace has room for: the thread's outermost frames give way, and the end says so. */
 static void kernel_frames_have_room(void **state)
 {
@@ -308,6 +324,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
 		T(kernel_frames_are_on_top),
+		T(a_thread_that_stays_in_the_kernel),
 		T(a_child_has_the_code_that_its_parent_has_now), T(a_child_whose_map_was_read_keeps_it),
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),

@@ -147,6 +147,11 @@ static void dump_held(struct dumping *dumping, struct sf_dump_seen *seen)
 {
 	uint32_t want = SF_COPY_FIRST;
 
+	if (sf_task_stays_in_kernel(dumping->pid, seen->tid, seen->name)) {
+		sf_copy_none(dumping->pid, seen->tid, dumping->copy);
+		walk_taken(dumping, seen, &want);
+		return;
+	}
 	while (want && hold_once(dumping, seen, want)) {
 		seen->unheld = false;
 		walk_taken(dumping, seen, &want);

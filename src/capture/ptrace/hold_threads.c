@@ -258,9 +258,32 @@ static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 		sf_cpu_move(thread->cpu);
 }
 
+static void sample_in_kernel(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, 0);
+	uint64_t hold_ns = 0;
+	struct sf_weight weight;
+
+	if (!copy) {
+		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
+		return;
+	}
+	sf_copy_none(thread->task.pid, thread->task.tid, copy);
+	copy->time_ns = now_ns;
+	if (sf_ptrace_weigh_awake(capture, thread, true, true, &hold_ns, copy, &weight))
+		sf_relay_send(capture->relay, thread, &weight, 0);
+	else
+		sf_relay_drop(capture->relay);
+}
+
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	int n_pending = capture->n_requested;
+
+	if (thread->stays_in_kernel) {
+		sample_in_kernel(capture, thread, now_ns);
+		return;
+	}
 
 	if (thread->is_32_bit) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);

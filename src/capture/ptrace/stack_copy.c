@@ -145,6 +145,11 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *
 	return true;
 }
 
+void sf_copy_none(int32_t pid, int32_t tid, struct sf_stack_copy *ret)
+{
+	*ret = (struct sf_stack_copy){ .pid = pid, .tid = tid, .syscall = SF_SYSCALL_NONE, .flags = SF_STILL_COPY };
+}
+
 /* All but the stack, of a thread that is not held. */
 static void begin_unheld(int32_t pid, int32_t tid, const struct sf_task_look *look, struct sf_stack_copy *ret)
 {

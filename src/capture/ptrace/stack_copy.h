@@ -74,6 +74,9 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *
 const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy);
 uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy);
 
+/* Of a thread that stays in the kernel, whatever it does: without a stack. */
+void sf_copy_none(int32_t pid, int32_t tid, struct sf_stack_copy *ret);
+
 enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLACED };
 
 /*

@@ -175,6 +175,7 @@ struct sf_thread {
 	struct sf_thread_account account;
 	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
 	uint64_t before_ns;      /* ... and this, from before it was to be known so, for which that sample stands, too */
+	bool     stays_in_kernel; /* sf_task_stays_in_kernel: it is never held */
 	bool     ran;            /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 	uint32_t n_ran;          /* by ptrace: samples on a CPU, ... */
 	uint32_t n_lost;         /* ... moments that it ran before, whose samples were lost ... */

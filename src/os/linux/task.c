@@ -193,6 +193,24 @@ static int32_t loaded_syscall(int32_t pid, uint64_t pc)
 	return number >= 0 ? number : SYS_restart_syscall;
 }
 
+/*
+ * The registers of user mode are 0: of a zombie, which has no stack any more, or of a thread that the kernel has made for the process
+ * and that stays in the kernel, as io_uring's workers do (kernel: io_uring/io-wq.c, create_io_thread()).
+ */
+static bool look_without_registers(const struct sf_task *task, struct sf_task_look *ret)
+{
+	const struct sf_task_look parsed = *ret;
+
+	if (!look_at_letter(task, ret))
+		return false;
+	if (ret->state == SF_STATE_RUNNING || parsed.sp)
+		return true;
+	ret->placed = true;
+	ret->syscall = parsed.syscall;
+	memcpy(ret->args, parsed.args, sizeof(ret->args));
+	return true;
+}
+
 bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	char text[256];
@@ -212,8 +230,7 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 		*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
 	if (ret->placed && ret->syscall == SYS_restart_syscall)
 		ret->syscall = loaded_syscall(task->pid, ret->pc);
-	/* Nowhere: a zombie, which has no stack any more. */
-	return ret->state == SF_STATE_RUNNING || ret->placed || look_at_letter(task, ret);
+	return ret->state == SF_STATE_RUNNING || ret->placed || look_without_registers(task, ret);
 }
 
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
@@ -327,6 +344,21 @@ bool sf_task_is_frozen(int32_t pid, int32_t tid)
 		waits |= strcmp(text, functions[i]) == 0;
 	letter = waits ? sf_task_letter(pid, tid) : 0;
 	return letter == 'S' || letter == 'D';
+}
+
+/*
+ * PF_IO_WORKER and PF_USER_WORKER of linux/sched.h, in field 9 (proc_pid_stat(5)). Older kernels had other meanings for these bits, and
+ * no such names (io_uring/io-wq.c, io_uring/sqpoll.c, drivers/vhost/vhost.c).
+ */
+bool sf_task_stays_in_kernel(int32_t pid, int32_t tid, const char *name)
+{
+	static const char *const names[] = { "iou-wrk-", "iou-sqp-", "vhost-" };
+	char text[SF_PROC_STAT];
+	bool is_named = false;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		is_named |= strncmp(name, names[i], strlen(names[i])) == 0;
+	return is_named && sf_proc_stat_field(sf_proc_stat(pid, tid, text), 9) & (0x10 | 0x4000);
 }
 
 int32_t sf_task_tracer(int32_t pid, int32_t tid)
