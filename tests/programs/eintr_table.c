@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -671,6 +672,22 @@ static long call_io_getevents(struct row *row)
 	return syscall(SYS_io_getevents, context, 1, 1, &event, &time);
 }
 
+static bool prepare_uring(struct row *row)
+{
+	struct io_uring_params params = { 0 };
+
+	row->fd[0] = (int)syscall(SYS_io_uring_setup, 1, &params);
+	return row->fd[0] >= 0;
+}
+
+static long call_io_uring_enter(struct row *row)
+{
+	struct timespec time = timeout();
+	const struct io_uring_getevents_arg arg = { .ts = (uint64_t)(uintptr_t)&time };
+
+	return syscall(SYS_io_uring_enter, row->fd[0], 0, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof(arg));
+}
+
 static struct row rows[] = {
 	{ "poll", "restarts", call_poll, NULL, prepare_pipe, 0, 0 },
 	{ "ppoll", "restarts", call_ppoll, NULL, prepare_pipe, 0, 0 },
@@ -710,6 +727,7 @@ static struct row rows[] = {
 	{ "semtimedop", "fails", call_semtimedop, NULL, prepare_semaphores, -1, EAGAIN },
 	{ "semop", "fails", call_semop, feed_semop, prepare_semaphores, 0, 0 },
 	{ "io_getevents", "fails", call_io_getevents, NULL, prepare_aio, 0, 0 },
+	{ "io_uring_enter", "fails", call_io_uring_enter, NULL, prepare_uring, -1, ETIME },
 
 	{ "recv, MSG_WAITALL", "short", call_recv_all, feed_halves, prepare_socket, 64, 0 },
 	{ "write, full pipe", "short", call_write_large, feed_large, prepare_pipe, LARGE, 0 },

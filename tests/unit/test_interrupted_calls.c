@@ -81,7 +81,7 @@ static void calls_restart_or_not(void **state)
 					  SYS_mq_timedreceive, SYS_mq_timedsend };
 	static const int32_t never[] = { SYS_ppoll, SYS_pselect6, SYS_epoll_pwait, SYS_clock_nanosleep,
 					 SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_semtimedop, SYS_msgrcv,
-					 SYS_msgsnd, SYS_io_getevents };
+					 SYS_msgsnd, SYS_io_getevents, SYS_io_uring_enter };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)

@@ -66,6 +66,7 @@ static const struct call calls[] = {
 	{ SYS_semop, FAILS, NOTHING, true },
 	{ SYS_semtimedop, FAILS, NOTHING, true },
 	{ SYS_io_getevents, FAILS, NOTHING, true },
+	{ SYS_io_uring_enter, FAILS, FD },
 	{ 441 /* epoll_pwait2: the same number on every architecture */, FAILS, FD, true },
 #ifdef SYS_poll /* the older calls, which aarch64 never had */
 	{ SYS_poll, RESTARTS, POLLFDS, true },
