@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Let S be the CPU time for which each sample of the threads that use little stands: their CPU time divided by the number of
- * their samples, with the lost ones. Samples come at random. So of threads that use C each, a part of e^(-C/S) has no sample, and the CPU time of
- * those is e^(-C/S) * S for each sample of the others. This is what a sample of a thread that has used C lacks.
+ * their samples, with the lost ones. Samples come at random. So of threads that use C each, a part of e^(-C/S) has no sample,
+ * and the CPU time of those is e^(-C/S) * S for each sample of the others. This is what a sample of a thread that has used C
+ * lacks.
  */
 #include "base/use_shares.h"
 

@@ -112,9 +112,9 @@ bool sf_task_is_frozen(int32_t pid, int32_t tid);
 
 /*
  * Whether the kernel has made the thread for its process, and it never leaves the kernel: a worker of io_uring or of vhost. A stop would
- * end what such a worker does, which then fails with EINTR (kernel: io_uring/rw.c). `name`: the thread's.
+ * end what such a worker does, which then fails with EINTR (kernel: io_uring/rw.c). It is so from the thread's first moment on.
  */
-bool sf_task_stays_in_kernel(int32_t pid, int32_t tid, const char *name);
+bool sf_task_stays_in_kernel(int32_t pid, int32_t tid);
 
 /* The process that traces this thread, 0 if none. */
 int32_t sf_task_tracer(int32_t pid, int32_t tid);

@@ -19,7 +19,7 @@ static bool is_stopped(const struct sf_thread *thread)
 
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	if (capture->saved || capture->options.no_interrupt || !thread->look.placed || thread->stays_in_kernel || sf_thread_was_held(thread))
+	if (capture->saved || capture->options.no_interrupt || !thread->look.placed || !thread->look.pc || sf_thread_was_held(thread))
 		return false;
 	/* Any register may say where its caller is, and /proc shows two. */
 	if (thread->look.syscall == SF_SYSCALL_FAULT && is_stopped(thread))

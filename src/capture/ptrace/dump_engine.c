@@ -147,8 +147,9 @@ static void dump_held(struct dumping *dumping, struct sf_dump_seen *seen)
 {
 	uint32_t want = SF_COPY_FIRST;
 
-	if (sf_task_stays_in_kernel(dumping->pid, seen->tid, seen->name)) {
+	if (sf_task_stays_in_kernel(dumping->pid, seen->tid)) {
 		sf_copy_none(dumping->pid, seen->tid, dumping->copy);
+		seen->unheld = true;
 		walk_taken(dumping, seen, &want);
 		return;
 	}

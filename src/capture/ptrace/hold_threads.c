@@ -258,6 +258,16 @@ static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 		sf_cpu_move(thread->cpu);
 }
 
+static bool stays_in_kernel(struct sf_thread *thread)
+{
+	if (!thread->hold.knows_place) {
+		thread->hold.knows_place = true;
+		thread->hold.stays_in_kernel = sf_task_stays_in_kernel(thread->task.pid, thread->task.tid);
+	}
+	return thread->hold.stays_in_kernel;
+}
+
+/* Of a thread that stays in the kernel, which is not held. There is no other place where it can have run. */
 static void sample_in_kernel(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, 0);
@@ -280,11 +290,10 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 {
 	int n_pending = capture->n_requested;
 
-	if (thread->stays_in_kernel) {
+	if (stays_in_kernel(thread)) {
 		sample_in_kernel(capture, thread, now_ns);
 		return;
 	}
-
 	if (thread->is_32_bit) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
 		return;

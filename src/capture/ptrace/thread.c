@@ -37,7 +37,6 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 		sf_thread_destroy(thread);
 		return NULL;
 	}
-	thread->stays_in_kernel = sf_task_stays_in_kernel(pid, tid, thread->name);
 	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
 	thread->glance_switches = thread->run.switches;

@@ -81,6 +81,7 @@ struct sf_thread_hold {
 	struct sf_task_look sleep; /* the sleep that was interrupted; not placed: none */
 	uint64_t switches;       /* run.switches before that, or at the next look in that sleep */
 	bool     is_new;         /* there was no look since */
+	bool     stays_in_kernel, knows_place; /* sf_task_stays_in_kernel: then it is never held. Read before its first hold */
 };
 
 /* By perf, which gets samples in batches: those of the present batch, and the ones that the cost limit passed over. */
@@ -175,7 +176,6 @@ struct sf_thread {
 	struct sf_thread_account account;
 	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
 	uint64_t before_ns;      /* ... and this, from before it was to be known so, for which that sample stands, too */
-	bool     stays_in_kernel; /* sf_task_stays_in_kernel: it is never held */
 	bool     ran;            /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 	uint32_t n_ran;          /* by ptrace: samples on a CPU, ... */
 	uint32_t n_lost;         /* ... moments that it ran before, whose samples were lost ... */

@@ -182,7 +182,7 @@ static bool find_first_function(const struct sf_cursor *cursor, uint64_t here, u
 	return false;
 }
 
-/* Where code of Go's can be whose record is at `fp`: before `pc`, with the stack pointer `sp`. */
+/* Whether a call that returns to `pc`, with the stack pointer `sp`, was made by a function whose record is at `fp`. */
 static bool has_record(const struct sf_still *still, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	const struct sf_region *region = sf_frame_region(still, pc, true);
@@ -206,7 +206,7 @@ static bool find_grown(const struct sf_cursor *cursor, uint64_t here, uint64_t f
 	const uint64_t top = cursor->regs.r[still->arch->sp], from = cursor->trace->frames[cursor->trace->n_frames - 2].sp;
 	uint64_t caller = 0, start, end = 0, called, before = 0;
 
-	if (still->arch->is_behind_call(&code, next, &caller) && caller && !find_function(still, caller, &start, &end))
+	if (!still->arch->is_behind_call(&code, next, &caller) || (caller && !find_function(still, caller, &start, &end)))
 		return false;
 	for (uint64_t at = from; at < top && at - from < MAX_SEARCHED && sf_read_u64(&still->memory, at, into_ret); at += WORD) {
 		if (((*into_ret > caller && *into_ret <= end) || has_record(still, *into_ret, before, fp)) &&

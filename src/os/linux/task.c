@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,18 +348,20 @@ bool sf_task_is_frozen(int32_t pid, int32_t tid)
 }
 
 /*
- * PF_IO_WORKER and PF_USER_WORKER of linux/sched.h, in field 9 (proc_pid_stat(5)). Older kernels had other meanings for these bits, and
- * no such names (io_uring/io-wq.c, io_uring/sqpoll.c, drivers/vhost/vhost.c).
+ * PF_IO_WORKER and PF_USER_WORKER of linux/sched.h, in field 9 (proc_pid_stat(5)). In older kernels these bits had other meanings. A worker
+ * of io_uring has all signals blocked but two, by field 32 (kernel: kernel/fork.c, copy_process()), and its name later only; one of
+ * vhost has its name at once (kernel/vhost_task.c).
  */
-bool sf_task_stays_in_kernel(int32_t pid, int32_t tid, const char *name)
+bool sf_task_stays_in_kernel(int32_t pid, int32_t tid)
 {
-	static const char *const names[] = { "iou-wrk-", "iou-sqp-", "vhost-" };
-	char text[SF_PROC_STAT];
-	bool is_named = false;
+	const uint64_t blocked = 0x7fffffff & ~(1u << (SIGKILL - 1)) & ~(1u << (SIGSTOP - 1));
+	char text[SF_PROC_STAT], name[SF_TASK_NAME];
+	const char *stat = sf_proc_stat(pid, tid, text);
+	const uint64_t flags = stat ? sf_proc_stat_field(stat, 9) : 0;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		is_named |= strncmp(name, names[i], strlen(names[i])) == 0;
-	return is_named && sf_proc_stat_field(sf_proc_stat(pid, tid, text), 9) & (0x10 | 0x4000);
+	if (flags & 0x10)
+		return sf_proc_stat_field(stat, 32) == blocked;
+	return flags & 0x4000 && sf_task_name(pid, tid, name) && strncmp(name, "vhost-", strlen("vhost-")) == 0;
 }
 
 int32_t sf_task_tracer(int32_t pid, int32_t tid)
