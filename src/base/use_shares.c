@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Let S be the CPU time for which each sample of the threads that use little stands: their CPU time divided by the number of
- * their samples, with the lost ones. Samples come at random. So of threads that use C each, a part of e^(-C/S) has no sample,
- * and the CPU time of those is e^(-C/S) * S for each sample of the others. This is what a sample of a thread that has used C
- * lacks.
+ * their samples. Samples come at random. So of threads that use C each, a part of p = e^(-C/S) has no sample, and for each of
+ * the others those have p / (1 - p) * C. This is what a thread that has a sample lacks, however many it has: samples of some
+ * threads may be lost more often than those of others.
  */
 #include "base/use_shares.h"
 
 #define FOUND_NS 50000000    /* so often the parts are found anew, while threads end */
-#define LITTLE_MOMENTS 16    /* a thread that runs for the time between so many has a sample, but for one of some thousands */
+#define LITTLE_MOMENTS 16    /* a thread that runs for the time between so many has a sample, but for one of some thousands; so has one with so many */
 #define MOST_MOMENTS 8       /* a sample stands for the time between so many at the most: not each moment on a CPU gives one */
 #define MOST_TAKEN 2.0       /* times of what samples lack on average */
 
 bool sf_cpu_use_is_little(const struct sf_cpu_use *use)
 {
-	return use->used_ns < LITTLE_MOMENTS * use->every_ns;
+	return use->used_ns < LITTLE_MOMENTS * use->every_ns && use->n_samples < LITTLE_MOMENTS;
 }
 
 /* e^(-used/sample): by the first members of the exponential series of a quarter of it. */
@@ -29,7 +29,12 @@ static double part_without_sample(double used_ns, double sample_ns)
 /* CPU time that the samples of a thread lack. */
 static double lacks_ns(const struct sf_cpu_use *use, double sample_ns)
 {
-	return use->n_samples ? use->n_samples * sample_ns * part_without_sample(use->used_ns, sample_ns) : 0;
+	const double part = part_without_sample(use->used_ns, sample_ns);
+
+	if (!use->n_samples)
+		return 0;
+	/* Of a thread that has used nothing: it lacks what a sample stands for, as far as that is known. */
+	return part < 1 ? use->used_ns * part / (1 - part) : sample_ns;
 }
 
 static double least(double a, double b)
@@ -39,7 +44,7 @@ static double least(double a, double b)
 
 /* Of the threads that use little. */
 struct sums {
-	double used_ns, unsampled_ns, every_ns, n_samples, n_lost, n, lacks_ns;
+	double used_ns, unsampled_ns, every_ns, n_samples, n, lacks_ns;
 };
 
 static void add_up(struct sums *sums, size_t n, sf_cpu_use_fn *get, const void *arg)
@@ -53,7 +58,6 @@ static void add_up(struct sums *sums, size_t n, sf_cpu_use_fn *get, const void *
 		sums->unsampled_ns += use.unsampled_ns;
 		sums->every_ns += use.every_ns;
 		sums->n_samples += use.n_samples;
-		sums->n_lost += use.n_lost;
 		sums->n++;
 	}
 }
@@ -90,9 +94,9 @@ void sf_use_shares_find(struct sf_use_shares *shares, size_t n, sf_cpu_use_fn *g
 	shares->found_ns = now_ns;
 	shares->given = shares->taken = 0;
 	add_up(&sums, n, get, arg);
-	if (!sums.n_samples || sums.used_ns <= 0 || sums.unsampled_ns + (double)shares->pool_ns <= 0)
+	if (!sums.n_samples || sums.unsampled_ns + (double)shares->pool_ns <= 0)
 		return;
-	shares->sample_ns = sums.used_ns / (sums.n_samples + sums.n_lost);
+	shares->sample_ns = sums.used_ns / sums.n_samples;
 	sums.lacks_ns = sum_of_lacks(shares->sample_ns, n, get, arg);
 	find_parts(shares, &sums);
 }
@@ -102,12 +106,12 @@ int64_t sf_use_shares_move(struct sf_use_shares *shares, const struct sf_cpu_use
 {
 	double ns;
 
-	if (shares->taken <= 0 || !sf_cpu_use_is_little(use)) /* sample_ns may not be known */
+	if (!sf_cpu_use_is_little(use))
 		return 0;
 	if (use->n_samples)
 		ns = least(shares->taken * lacks_ns(use, shares->sample_ns), (double)shares->pool_ns);
 	else
-		ns = -shares->given * use->unsampled_ns;
+		ns = -shares->given * use->unsampled_ns - 0.5; /* rounded */
 	shares->pool_ns -= (int64_t)ns;
 	return (int64_t)ns;
 }

@@ -17,7 +17,6 @@ struct sf_cpu_use {
 	double   unsampled_ns;  /* of it, for which nothing stands, if the thread has no sample; else 0 */
 	double   every_ns;      /* CPU time between two moments at which it may have a sample, on average */
 	uint32_t n_samples;     /* with CPU time */
-	uint32_t n_lost;        /* moments on a CPU whose samples were lost, with their CPU time */
 };
 
 /* Zeroed at first. */

@@ -21,7 +21,6 @@ void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum s
 		return; /* that time waits for another hold */
 	weight = awake ? sf_thread_take_awake(thread, true, capture->period_ns)
 		       : sf_thread_take_asleep(thread, capture->blocked_period_ns);
-	thread->n_lost += awake && weight.cpu_ns;
 	sf_relay_loss(capture->relay, thread, cause, &weight);
 }
 

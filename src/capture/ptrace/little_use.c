@@ -16,7 +16,6 @@ static struct sf_cpu_use use_of(const struct sf_thread *thread)
 		.unsampled_ns = thread->ran ? 0 : (double)thread->account.cpu_ns,
 		.every_ns = thread->n_looks ? (double)(thread->looked_for_ns / thread->n_looks) : 0,
 		.n_samples = thread->n_ran,
-		.n_lost = thread->n_lost,
 	};
 }
 
