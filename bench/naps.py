@@ -29,8 +29,8 @@ def measure(arguments, user, engine):
                *map(str, arguments), env={**os.environ, "HOME": FOLDER, "XDG_CACHE_HOME": FOLDER})[1]
     true = {name: float(seconds) for name, seconds in re.findall(r"^(busy|nappers) ([\d.]+)$", said, re.M)}
     with sqlite3.connect(FILE) as database:
-        seen = dict(database.execute("SELECT t.name = 'napper', sum(s.cpu_ns) / 1e9 FROM samples s "
-                                     "JOIN threads t ON t.id = s.thread GROUP BY 1"))
+        seen = dict(database.execute("SELECT t.tid <> p.pid, sum(s.cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread "
+                                     "JOIN processes p ON p.id = t.process GROUP BY 1"))
         lost = database.execute("SELECT coalesce(sum(cpu_ns), 0) / 1e9 FROM losses").fetchone()[0]
     os.unlink(FILE)
     all_seen, nappers = sum(seen.values()), seen.get(1, 0)

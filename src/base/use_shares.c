@@ -8,10 +8,11 @@
 #include "base/use_shares.h"
 
 #define FOUND_NS 50000000    /* so often the parts are found anew, while threads end */
-#define LITTLE_MOMENTS 16    /* a thread that runs for the time between so many has a sample, but for one of some thousands; so has one with so many */
+#define LITTLE_MOMENTS 16    /* a thread that runs for the time between so many has a sample, but for one of some thousands */
 #define MOST_MOMENTS 8       /* a sample stands for the time between so many at the most: not each moment on a CPU gives one */
 #define MOST_TAKEN 2.0       /* times of what samples lack on average */
 
+/* Where samples of other threads are lost, one with so many samples has no part in chance either, however little it has used. */
 bool sf_cpu_use_is_little(const struct sf_cpu_use *use)
 {
 	return use->used_ns < LITTLE_MOMENTS * use->every_ns && use->n_samples < LITTLE_MOMENTS;
@@ -26,14 +27,14 @@ static double part_without_sample(double used_ns, double sample_ns)
 	return 1 / (root * root * root * root);
 }
 
-/* CPU time that the samples of a thread lack. */
+/* CPU time that a thread with samples lacks. */
 static double lacks_ns(const struct sf_cpu_use *use, double sample_ns)
 {
 	const double part = part_without_sample(use->used_ns, sample_ns);
 
 	if (!use->n_samples)
 		return 0;
-	/* Of a thread that has used nothing: it lacks what a sample stands for, as far as that is known. */
+	/* A thread that has used next to nothing lacks what a sample stands for. */
 	return part < 1 ? use->used_ns * part / (1 - part) : sample_ns;
 }
 

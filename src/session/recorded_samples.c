@@ -123,7 +123,10 @@ static const char *const causes[] = {
 #undef X
 };
 
-/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. "[kernel]": of its frames there are none. */
+/*
+ * "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. "[kernel]": the thread stays in the
+ * kernel, and no frame of it is known.
+ */
 static const char *leaf_label(const struct sf_still *still, const struct sf_trace *trace, char *ret, size_t size)
 {
 	char name[64];

@@ -81,28 +81,33 @@ class Freezer:
         self.path = os.path.join(self.parent, "stillframe-test-%d" % os.getpid())
         self.file, self.words = ("cgroup.freeze", "10") if of_2 else ("freezer.state", ("FROZEN", "THAWED"))
         os.mkdir(self.path)
-        self._put(self.path)
+        try:
+            self._put(self.path)
+        except OSError:
+            os.rmdir(self.path)
+            raise
         return self
 
     def __exit__(self, *_):
         self.thaw()
-        self._put(self.parent)
+        with contextlib.suppress(ProcessLookupError):   # it has ended
+            self._put(self.parent)
         os.rmdir(self.path)
 
     def _put(self, group):
         with open(os.path.join(group, "cgroup.procs"), "w") as file:
             file.write(str(self.pid))
 
-    def _tell(self, word):
+    def _write(self, word):
         with open(os.path.join(self.path, self.file), "w") as file:
             file.write(word)
 
     def freeze(self):
-        self._tell(self.words[0])
+        self._write(self.words[0])
         until(lambda: read("/proc/%d/wchan" % self.pid) in self.STOPPED_IN, "it is frozen")
 
     def thaw(self):
-        self._tell(self.words[1])
+        self._write(self.words[1])
 
 
 def sweep(pids):

@@ -24,7 +24,7 @@ def truth_of(said):
 
 
 # Samples, with `napper`: of a thread other than the first one, which is the busy one. A thread of such a short life may keep the name that it began with.
-SAMPLES = ("(SELECT s.*, t.tid <> p.pid AS napper FROM samples s JOIN threads t ON t.id = s.thread JOIN processes p ON p.id = t.process)")
+SAMPLES = "(SELECT s.*, t.tid <> p.pid AS napper FROM samples s JOIN threads t ON t.id = s.thread JOIN processes p ON p.id = t.process)"
 
 
 def seconds_of(recording):

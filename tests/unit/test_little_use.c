@@ -126,7 +126,10 @@ static void a_sample_has_a_limit(void **state)
 		assert_about(threads[i].account.cpu_ns, (200 * MS - taken_ns) / 20);
 }
 
-/* A sample stands for 75 ms, and may stand for 80: so the thread may get a fifteenth more than the 36 ms that it lacks on average. There is more by chance. */
+/*
+ * A sample stands for 75 ms, and may stand for 80: so the thread may get a fifteenth more than the 36 ms that it lacks on average. There
+ * is more by chance.
+ */
 static void chance_has_that_limit_too(void **state)
 {
 	(void)state;
@@ -150,7 +153,7 @@ static void those_that_use_more_take_little(void **state)
 	assert_about(threads[0].account.cpu_ns + threads[1].account.cpu_ns, 8 * MS);
 }
 
-/* Where samples of others were lost for want of room, a thread with many stands for as much as one with few, and one with very many for none. */
+/* As where others' samples are lost: a thread with many stands for as much as one with few, and one with very many for nothing. */
 static void a_thread_with_more_samples_stands_for_no_more(void **state)
 {
 	(void)state;
@@ -250,9 +253,8 @@ static void ends_at_different_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(chance_has_that_limit_too), TEST(those_that_use_more_take_little), TEST(a_thread_with_more_samples_stands_for_no_more),
-		TEST(others_take_no_part),
-		TEST(a_sample_of_no_time), TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
+		TEST(samples_stand_for_all), TEST(a_sample_has_a_limit), TEST(chance_has_that_limit_too), TEST(those_that_use_more_take_little),
+		TEST(a_thread_with_more_samples_stands_for_no_more), TEST(others_take_no_part), TEST(a_sample_of_no_time), TEST(without_looks), TEST(what_nobody_takes_is_lost), TEST(ends_at_different_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

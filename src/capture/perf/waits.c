@@ -9,7 +9,7 @@
 
 enum kind { NOTHING, CALL, FAULT, BLOCK_IO, KERNEL_LOCK, STOP, STOP_OF_ITS_OWN, END };
 
-#define N_SCHEDULE 2 /* frames above the function that sleeps, at most: __schedule() and schedule() */
+#define N_SCHEDULE 2 /* frames that a function which sleeps has called at most: schedule(), and __schedule() in it */
 
 /*
  * Names, or with `begins` the beginnings of names. Of a system call the rest of the name is the call's. The first line
@@ -47,7 +47,7 @@ static const struct {
 	{ "ptrace_stop", STOP, true },
 	{ "do_freezer_trap", STOP, false },
 	{ "__refrigerator", STOP, false },
-	{ "get_signal", STOP_OF_ITS_OWN, false }, /* the functions above, where the compiler made them a part of it */
+	{ "get_signal", STOP_OF_ITS_OWN, false }, /* where the compiler made the freezer a part of it */
 	{ "do_task_dead", END, false },
 };
 

@@ -259,14 +259,14 @@ static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 
 static bool stays_in_kernel(struct sf_thread *thread)
 {
-	if (!thread->hold.knows_place) {
-		thread->hold.knows_place = true;
+	if (!thread->hold.kind_is_known) {
+		thread->hold.kind_is_known = true;
 		thread->hold.stays_in_kernel = sf_task_stays_in_kernel(thread->task.pid, thread->task.tid);
 	}
 	return thread->hold.stays_in_kernel;
 }
 
-/* Of a thread that stays in the kernel, which is not held. There is no other place where it can have run. */
+/* Of a thread that stays in the kernel. It needs no evidence that the thread ran where it is found: there is one place. */
 static void sample_in_kernel(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, 0);

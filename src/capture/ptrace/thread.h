@@ -81,7 +81,8 @@ struct sf_thread_hold {
 	struct sf_task_look sleep; /* the sleep that was interrupted; not placed: none */
 	uint64_t switches;       /* run.switches before that, or at the next look in that sleep */
 	bool     is_new;         /* there was no look since */
-	bool     stays_in_kernel, knows_place; /* sf_task_stays_in_kernel: then it is never held. Read before its first hold */
+	bool     kind_is_known;  /* the next one was read: before the first hold */
+	bool     stays_in_kernel; /* sf_task_stays_in_kernel: it is never held */
 };
 
 /* By perf, which gets samples in batches: those of the present batch, and the ones that the cost limit passed over. */

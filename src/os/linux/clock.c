@@ -10,7 +10,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +96,7 @@ bool sf_alarm_open(struct sf_error *err)
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN };
 	sigset_t set;
 
-	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	event.sigev_notify_thread_id = gettid();
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	if (sigaction(SIGRTMIN, &action, NULL) != 0 ||
