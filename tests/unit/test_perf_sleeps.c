@@ -213,7 +213,7 @@ static int tear_down(void **state)
 	sf_perf_ring_deinit(&perf.sleeps.wakings.rings[0]);
 	free(wakings);
 	free(thread.sleep.record);
-	sf_vec_deinit(&perf.sleeps.begun);
+	sf_vec_deinit(&perf.sleeps.noted);
 	sf_vec_deinit(&perf.sleeps.kept);
 	return 0;
 }
@@ -289,6 +289,45 @@ static void test_until_it_was_ready(void **state)
 	batch(10, 6.5, 0.5);
 	assert_string_equal(told, "sample 4 3; by 33 named33; ");
 	assert_int_equal(thread.account.asleep_ns, 0);
+}
+
+/*
+ * A thread goes to sleep, and is woken, while the rings are read: its waking is in the batch, its sleep in the next one. It
+ * waits for a CPU then, and does not sleep.
+ */
+static void test_woken_while_the_rings_are_read(void **state)
+{
+	(void)state;
+	waking(WAKING, 13.9, 10, 0);
+	waking(WAKEUP, 14, 10, 0);
+	batch(10, 10, 0);
+	leaves(0, 11, false);
+	comes(1, 42);
+	batch(50, 9, 28);
+	assert_string_equal(told, "sample 14 3; by 33 named33; ");
+}
+
+/* The record of its stack is the last one of a batch, and the record that it leaves its CPU the first one of the next. */
+static void test_a_batch_ends_as_it_leaves(void **state)
+{
+	(void)state;
+	leaves(0, 9.995, false);
+	batch(10, 9.995, 0);
+	assert_string_equal(told, "");
+	waking(WAKEUP, 14, 10, 0);
+	comes(0, 14);
+	leaves(0, 19.995, false);
+	batch(20, 5.995, 0);
+	assert_string_equal(told, "sample 14 4.005; by -1 ; ");
+	batch(30, 0, 0);
+	assert_string_equal(told, "sample 14 4.005; by -1 ; sample 30 10.005; ");
+	comes(0, 31);
+	leaves(0, 39.995, true);
+	batch(40, 8.995, 0);
+	comes(0, 48);
+	batch(50, 2, 8.005);
+	assert_string_equal(told, "sample 14 4.005; by -1 ; sample 30 10.005; again 31 1; by -1 ; ");
+	assert_int_equal(perf.sleeps.n_kept_bytes, 0);
 }
 
 /* An interrupt is no thread; a thread that is woken while its stack is copied is woken, too. */
@@ -893,6 +932,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(test_until_it_was_ready),
+		TEST(test_woken_while_the_rings_are_read),
+		TEST(test_a_batch_ends_as_it_leaves),
 		TEST(test_by_an_interrupt),
 		TEST(test_by_one_that_has_ended),
 		TEST(test_preempted_is_not_asleep),

@@ -101,7 +101,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 	}
 }
 
-/* The ring whose next record is the oldest, among those of one kind of event after another. */
+/* The ring whose next record is the oldest, among those of one kind of event after another. Later records than until_ns are left. */
 struct oldest {
 	struct sf_perf_ring *ring;       /* NULL: all are read */
 	enum sf_perf_kind kind;
@@ -109,13 +109,13 @@ struct oldest {
 	uint64_t time_ns;
 };
 
-static void find_oldest(struct sf_perf_events *events, struct oldest *found)
+static void find_oldest(struct sf_perf_events *events, uint64_t until_ns, struct oldest *found)
 {
 	for (size_t i = 0; i < events->n_cpus; i++) {
 		const struct perf_event_header *header = sf_perf_ring_peek(&events->rings[i]);
 		const uint64_t time_ns = header ? sf_perf_record_time(header) : UINT64_MAX;
 
-		if (header && (!found->ring || time_ns < found->time_ns))
+		if (header && time_ns <= until_ns && (!found->ring || time_ns < found->time_ns))
 			*found = (struct oldest){ &events->rings[i], events->kind, (uint32_t)i, time_ns };
 	}
 }
@@ -136,15 +136,21 @@ static void handle_oldest(struct sf_perf *perf, const struct oldest *oldest, uin
 	sf_perf_ring_take(oldest->ring);
 }
 
+/*
+ * Of switches and wakings, those until the batch's begin: their rings are read one after the other, and stillframe may wait
+ * for a CPU in between. A thread that goes to sleep and is woken in that time would be woken in one ring only.
+ */
 static void handle_all(struct sf_perf *perf, uint64_t now_ns)
 {
+	const uint64_t began_ns = perf->sleeps.began_ns;
+
 	for (;;) {
 		struct oldest oldest = { 0 };
 
-		find_oldest(&perf->events, &oldest);
-		find_oldest(&perf->sleeps.switches, &oldest);
-		find_oldest(&perf->sleeps.wakings, &oldest);
-		find_oldest(&perf->signals.events, &oldest);
+		find_oldest(&perf->events, UINT64_MAX, &oldest);
+		find_oldest(&perf->sleeps.switches, began_ns, &oldest);
+		find_oldest(&perf->sleeps.wakings, began_ns, &oldest);
+		find_oldest(&perf->signals.events, UINT64_MAX, &oldest);
 		if (!oldest.ring)
 			return;
 		handle_oldest(perf, &oldest, now_ns);

@@ -105,6 +105,5 @@ void sf_perf_ring_take(struct sf_perf_ring *ring)
 
 void sf_perf_ring_end(struct sf_perf_ring *ring)
 {
-	__atomic_store_n(&ring->page->data_tail, ring->head, __ATOMIC_RELEASE);
-	ring->next = ring->head;
+	__atomic_store_n(&ring->page->data_tail, ring->next, __ATOMIC_RELEASE);
 }

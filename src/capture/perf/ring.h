@@ -50,7 +50,7 @@ void sf_perf_ring_take(struct sf_perf_ring *ring);
  */
 const struct perf_event_header *sf_perf_ring_again(struct sf_perf_ring *ring, uint64_t place);
 
-/* Ends the batch: its room is the kernel's again. */
+/* Ends the batch: the room of the records that were taken is the kernel's again. Those that were not are in the next batch. */
 void sf_perf_ring_end(struct sf_perf_ring *ring);
 
 #endif

@@ -49,7 +49,7 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
 	thread->sleep.left_ns = record->time_ns;
 	thread->sleep.place = perf->sleeps.switches.rings[ring].next;
 	thread->sleep.ring = ring;
-	thread->sleep.batch = perf->sleeps.n_batch;
+	thread->sleep.batch = sf_vec_push(&perf->sleeps.noted, thread) ? perf->sleeps.n_batch : 0;
 	if (record->regs)
 		note_full(&perf->sleeps, record);
 }
@@ -71,11 +71,11 @@ static bool is_copied_whole(const struct sf_thread *thread)
 static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	struct sf_sleep *sleep = &thread->sleep;
+	const bool has_record = sleep->batch == perf->sleeps.n_batch || sleep->record;
 
 	if (sleep->start_ns)
 		return;
-	thread->sleeps.are_recorded = record->is_preempted || (is_copied_whole(thread) && sleep->batch == perf->sleeps.n_batch &&
-						   sf_vec_push(&perf->sleeps.begun, thread));
+	thread->sleeps.are_recorded = record->is_preempted || (is_copied_whole(thread) && has_record);
 	if (record->is_preempted || !thread->sleeps.are_recorded) {
 		sf_perf_sleep_forget(thread);
 		return;
@@ -195,10 +195,22 @@ static bool send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 	return true;
 }
 
+/* Its stack was copied, and the record that it leaves its CPU is in the next batch. */
+static bool is_leaving(const struct sf_thread *thread)
+{
+	return thread->sleep.left_ns && !thread->sleep.start_ns;
+}
+
 /* False: it does not sleep any more, or has its sample. */
 static bool is_waiting(const struct sf_thread *thread)
 {
 	return thread->sleep.start_ns && !thread->sleep.has_sample;
+}
+
+/* Whether its record is still of use after this batch: the sleep may have a sample in a later one. */
+static bool is_to_keep(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	return is_leaving(thread) || (is_waiting(thread) && !send_open(perf, thread, now_ns));
 }
 
 /* The rings' room is the kernel's again after the batch. */
@@ -227,9 +239,8 @@ static void end_kept(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < sleeps->kept.n; i++) {
 		const struct sf_perf_kept_sleep kept = sleeps->kept.items[i];
 		struct sf_thread *thread = sf_watch_find(&perf->base.watch, kept.tid);
-		const bool waits = thread && thread->sleep.record && is_waiting(thread);
 
-		if (waits && !send_open(perf, thread, now_ns))
+		if (thread && thread->sleep.record && is_to_keep(perf, thread, now_ns))
 			sleeps->kept.items[n_left++] = kept;
 		else
 			sleeps->n_kept_bytes -= kept.n_bytes;
@@ -303,15 +314,13 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 	}
 	sleeps->lost_some = false;
 	end_kept(perf, now_ns);
-	for (size_t i = 0; i < sleeps->begun.n; i++) {
-		struct sf_thread *thread = sleeps->begun.items[i];
+	for (size_t i = 0; i < sleeps->noted.n; i++) {
+		struct sf_thread *thread = sleeps->noted.items[i];
 
-		if (!is_waiting(thread) || thread->sleep.record || thread->sleep.batch != sleeps->n_batch)
-			continue;
-		if (!send_open(perf, thread, now_ns))
+		if (!thread->sleep.record && thread->sleep.batch == sleeps->n_batch && is_to_keep(perf, thread, now_ns))
 			keep(sleeps, thread);
 	}
-	sleeps->begun.n = 0;
+	sleeps->noted.n = 0;
 	learn_size(perf);
 	learn_later_size(sleeps);
 	sf_perf_events_end(&sleeps->switches);
@@ -319,10 +328,6 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 		sf_perf_events_end(&sleeps->wakings);
 }
 
-/*
- * The wakings after the switches: what has woken a thread that is on its CPU again is among them, also if this thread
- * stood in between.
- */
 uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 {
 	uint64_t n_bytes;

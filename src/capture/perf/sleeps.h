@@ -34,7 +34,7 @@
 
 struct sf_perf;
 
-/* A thread whose sleep began in an earlier batch, and is too short as yet. */
+/* A thread that left its CPU in an earlier batch, and whose sleep is too short as yet. */
 struct sf_perf_kept_sleep {
 	int32_t  tid;
 	uint32_t n_bytes;        /* of the copy of its record, at its thread */
@@ -70,7 +70,7 @@ struct sf_perf_sleeps {
 	struct sf_perf_waits waits; /* once knows_kernel */
 	uint64_t began_ns;          /* when the present batch began */
 	uint32_t n_batch;
-	SF_VEC(struct sf_thread *) begun; /* threads that went to sleep in this batch */
+	SF_VEC(struct sf_thread *) noted; /* threads that left their CPUs in this batch */
 	SF_VEC(struct sf_perf_kept_sleep) kept;
 	uint64_t n_kept_bytes;
 	uint64_t n_switches, n_wakings; /* in this batch */

@@ -131,7 +131,7 @@ void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps)
 	sf_perf_events_close(&sleeps->switches);
 	sf_perf_events_close(&sleeps->wakings);
 	sf_perf_waits_deinit(&sleeps->waits);
-	sf_vec_deinit(&sleeps->begun);
+	sf_vec_deinit(&sleeps->noted);
 	sf_vec_deinit(&sleeps->kept);
 }
 
