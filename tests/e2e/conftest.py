@@ -22,6 +22,7 @@ import subprocess
 import tempfile
 
 import pytest
+from _pytest.assertion import rewrite
 
 import hanging
 
@@ -29,6 +30,14 @@ import hanging
 pytest.register_assert_rewrite("processes", "recordings")
 from processes import Target, cpu_of, sweep, until
 from recordings import Recording, Report, ticks_so_far
+
+
+def message_of(obj, maxsize=None, short=rewrite.saferepr):
+    """What a test says of its failure: of one in CI often all there is. pytest keeps 240 characters of it, and 6 items of a list."""
+    return short(obj, maxsize) if maxsize else repr(obj)[:4000]
+
+
+rewrite.saferepr = message_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = os.environ.get("STILLFRAME_LONG") == "1"

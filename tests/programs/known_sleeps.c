@@ -2,7 +2,8 @@
 /*
  * Sleeps of known kinds and lengths, each in a function of its own. For each it prints its name and how long the thread
  * was neither on a CPU nor waiting for one, by the clock and the kernel's counts, in nanoseconds; and who is to wake
- * it.
+ * it. Each thread keeps to one CPU: Linux 6.12 and later may give a thread that has just gone to sleep to another CPU, and
+ * count the sleep as a wait for a CPU then.
  *
  * known_sleeps FILE            each kind some times; FILE is written, and read again from the disk
  * known_sleeps mix SECONDS     threads that work, sleep for long and for short, and wait for each other
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "../unit/apart.h"
 #include "program.h"
 
 #define TIMES 6
@@ -116,6 +118,7 @@ static void wait_until_it_sleeps(void)
 /* Makes the kinds that wait for another thread sleep for 25 ms, one after the other. */
 static void *wake(void *arg)
 {
+	run_apart(1);
 	prctl(PR_SET_NAME, "alarm_clock");
 	for (int done = 0;; done++) {
 		while (sem_wait(&next) != 0)
@@ -174,6 +177,7 @@ static void each_kind(const char *path)
 	if (pipe(ends) != 0 || !bytes || file < 0)
 		exit(2);
 	pthread_create(&waker, NULL, wake, NULL);
+	run_apart(0);
 	for (int i = 0; i < TIMES; i++) {
 		timed("nanosleep", in_nanosleep);
 		word = 0;
@@ -210,9 +214,11 @@ static void spin_ns(int64_t ns)
 
 static void *mixed(void *arg)
 {
-	const int64_t start_ns = now_ns();
+	int64_t start_ns;
 	uint64_t cpu_ns, wait_ns;
 
+	run_apart((unsigned)(size_t)arg);
+	start_ns = now_ns();
 	while (now_ns() < start_ns + seconds * NS_PER_S) {
 		spin_ns(400000);
 		sleep_ns(300000);
@@ -226,7 +232,7 @@ static void *mixed(void *arg)
 	counts(&cpu_ns, &wait_ns);
 	printf("thread %d %lld %llu %llu\n", (int)gettid(), (long long)(now_ns() - start_ns), (unsigned long long)cpu_ns,
 	       (unsigned long long)wait_ns);
-	return arg;
+	return NULL;
 }
 
 int main(int argc, char **argv)
@@ -242,7 +248,7 @@ int main(int argc, char **argv)
 	}
 	seconds = argc > 2 ? atof(argv[2]) : 2;
 	for (int i = 0; i < N_MIX; i++)
-		pthread_create(&threads[i], NULL, mixed, NULL);
+		pthread_create(&threads[i], NULL, mixed, (void *)(size_t)i);
 	for (int i = 0; i < N_MIX; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
