@@ -68,6 +68,19 @@ static void test_one_that_ran_before_the_records(void **state)
 	assert_int_equal(sf_on_cpu_end(&on_cpu, 0, &all, 120 * MS), 10 * MS);
 }
 
+/* Records were lost before the count was read: the next one may say that the thread leaves a CPU that it got meanwhile. */
+static void test_after_a_loss(void **state)
+{
+	struct sf_on_cpu on_cpu = { 0 };
+
+	(void)state;
+	runs(&on_cpu, 40, 45);
+	sf_on_cpu_forget(&on_cpu);
+	sf_on_cpu_counted(&on_cpu, 5 * MS, 60 * MS);
+	sf_on_cpu_switch(&on_cpu, 64 * MS, true);
+	assert_int_equal(sf_on_cpu_end(&on_cpu, 0, &all, 120 * MS), 9 * MS);
+}
+
 /* Records are missing since the count was read, or there are none. */
 static void test_without_records(void **state)
 {
@@ -91,6 +104,7 @@ int main(void)
 		cmocka_unit_test(test_records_of_switches),
 		cmocka_unit_test(test_one_that_ran_when_it_was_counted),
 		cmocka_unit_test(test_one_that_ran_before_the_records),
+		cmocka_unit_test(test_after_a_loss),
 		cmocka_unit_test(test_without_records),
 	};
 

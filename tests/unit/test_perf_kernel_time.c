@@ -123,6 +123,22 @@ static void a_displaced_thread_has_a_sample(void **state)
 	assert_int_equal(n_displaced, 2);    /* the last period may be one of user mode */
 }
 
+/* The batch ends at 100 ms, and the count is read at 500: there may be samples of what the thread did meanwhile. */
+static void a_late_count_is_no_time_in_the_kernel(void **state)
+{
+	(void)state;
+	perf.events.began_ns = 100 * MS;
+	thread.batch.period_ns = PERIOD;
+	thread.account.cpu_ns = 410 * MS;
+	thread.on_cpu.counted_ns = 500 * MS;
+	sf_perf_kernel_time_split(&perf, &thread);
+	assert_int_equal(thread.account.beyond_ns, 0);
+	assert_false(thread.kernel_time.is_sought);
+	thread.account.cpu_ns = 450 * MS;
+	sf_perf_kernel_time_split(&perf, &thread);
+	assert_true(thread.kernel_time.is_sought);
+}
+
 static void a_thread_that_is_not_displaced_is_held_late(void **state)
 {
 	(void)state;
@@ -225,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_displaced_thread_has_a_sample),
+		TEST(a_late_count_is_no_time_in_the_kernel),
 		TEST(a_thread_that_is_not_displaced_is_held_late),
 		TEST(a_running_thread_is_held),
 		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),

@@ -165,9 +165,15 @@ uint32_t __wrap_sf_perf_depth_at(int32_t pid, const uint64_t *sps, size_t n)
 	return depth;
 }
 
+/* Where it is not 0, stillframe has no CPU for so long after each look at the clock. */
+static uint64_t waits_ns;
+
 uint64_t __wrap_sf_now_ns(void)
 {
-	return clock_ns;
+	const uint64_t now_ns = clock_ns;
+
+	clock_ns += waits_ns;
+	return now_ns;
 }
 
 static int set_up(void **state)
@@ -197,7 +203,7 @@ static int set_up(void **state)
 	thread = (struct sf_thread){ .serial = 1, .watched = true, .needs.size = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
 	has_ended = waker_has_ended = false;
 	read_result = SF_COPY_MOVED;
-	clock_ns = 0;
+	clock_ns = waits_ns = 0;
 	longest_cut = depth = n_depths = 0;
 	told[0] = 0;
 	return 0;
@@ -298,6 +304,7 @@ static void test_until_it_was_ready(void **state)
 static void test_woken_while_the_rings_are_read(void **state)
 {
 	(void)state;
+	waits_ns = 5 * MS;
 	waking(WAKING, 13.9, 10, 0);
 	waking(WAKEUP, 14, 10, 0);
 	batch(10, 10, 0);
@@ -311,6 +318,7 @@ static void test_woken_while_the_rings_are_read(void **state)
 static void test_a_batch_ends_as_it_leaves(void **state)
 {
 	(void)state;
+	waits_ns = MS;
 	leaves(0, 9.995, false);
 	batch(10, 9.995, 0);
 	assert_string_equal(told, "");
@@ -328,6 +336,110 @@ static void test_a_batch_ends_as_it_leaves(void **state)
 	batch(50, 2, 8.005);
 	assert_string_equal(told, "sample 14 4.005; by -1 ; sample 30 10.005; again 31 1; by -1 ; ");
 	assert_int_equal(perf.sleeps.n_kept_bytes, 0);
+}
+
+/* A clock that is not the kernel's: what comes later than now is in the batch. */
+static void test_records_of_another_clock(void **state)
+{
+	(void)state;
+	leaves(0, 1001, false);
+	waking(WAKEUP, 1003, 10, 0);
+	comes(0, 1004);
+	batch(10, 10, 0);
+	assert_string_equal(told, "sample 1003 2; by -1 ; ");
+}
+
+/* What was recorded just before the events paused is read in the pause, in which the thread may do anything. */
+static void test_records_before_a_pause(void **state)
+{
+	(void)state;
+	perf.sleeps.paused_until_ns = 500 * MS;
+	leaves(0, 5, false);
+	batch(10, 5, 0);
+	batch(300, 290, 0);
+	assert_string_equal(told, "");
+	comes(0, 299);
+	batch(310, 10, 0);
+	assert_false(thread.sleeps.are_recorded);
+	assert_int_equal(thread.on_cpu.since_ns, 0);
+}
+
+/* The records of ends are in other rings. */
+static struct perf_event_mmap_page *begin_ends(void)
+{
+	struct perf_event_mmap_page *page = made_ring(SIZE);
+
+	perf.events.n_cpus = 1;
+	sf_perf_ring_init(&perf.events.rings[0], page, RING_PAGE, SIZE);
+	return page;
+}
+
+static void end(struct perf_event_mmap_page *page, double ms)
+{
+	struct made_record made;
+
+	made_begin(&made, PERF_RECORD_EXIT, 0);
+	made_ids(&made, 10, 1);
+	made_ids(&made, 10, 1);
+	made_u64(&made, (uint64_t)(ms * 1e6));
+	made_identity(&made, 10, 10, (uint64_t)(ms * 1e6), 0);
+	made_end(&made);
+	ring_append(page, SIZE, made.bytes, made.size);
+}
+
+static void end_ends(struct perf_event_mmap_page *page)
+{
+	sf_perf_ring_deinit(&perf.events.rings[0]);
+	perf.events.n_cpus = 0;
+	free(page);
+}
+
+/* A thread gets a CPU, and ends, while the rings are read. */
+static void test_an_end_while_the_rings_are_read(void **state)
+{
+	struct perf_event_mmap_page *ends = begin_ends();
+
+	(void)state;
+	sf_on_cpu_counted(&thread.on_cpu, 0, MS);
+	append_switch(0, 5 * MS, PERF_RECORD_MISC_SWITCH_OUT);
+	comes(0, 11);
+	end(ends, 12);
+	waits_ns = 5 * MS;
+	batch(10, 0, 0);
+	assert_int_equal(thread.on_cpu.ran_ns, 4 * MS);
+	batch(20, 0, 0);
+	assert_int_equal(thread.on_cpu.ran_ns, 5 * MS);
+	end_ends(ends);
+}
+
+/* It had its CPU before it was known, and kept it. */
+static void test_an_end_without_a_switch(void **state)
+{
+	struct perf_event_mmap_page *ends = begin_ends();
+
+	(void)state;
+	sf_on_cpu_counted(&thread.on_cpu, 0, 60 * MS);
+	end(ends, 75);
+	batch(80, 0, 0);
+	assert_int_equal(thread.on_cpu.ran_ns, 15 * MS);
+	end_ends(ends);
+}
+
+/* The next sample stands for what its thread has slept without records, too. Since that sleep it may have slept again. */
+static void test_sleeps_without_records(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	waking(WAKEUP, 3, 10, 0);
+	comes(0, 3);
+	batch(10, 8, 0);
+	batch(110, 40, 0);
+	leaves(0, 112, false);
+	waking(WAKEUP, 117, 10, 0);
+	comes(0, 117);
+	batch(120, 5, 0);
+	assert_string_equal(told, "sample 3 2; by -1 ; sample 117 62; by -1 ; ");
+	assert_int_equal(thread.account.asleep_ns, 3 * MS);
 }
 
 /* An interrupt is no thread; a thread that is woken while its stack is copied is woken, too. */
@@ -348,7 +460,7 @@ static void sleep_once(double from_ms)
 	waking(WAKING, from_ms + 1.9, 10, 0);
 	waking(WAKEUP, from_ms + 2, 10, 0);
 	comes(0, from_ms + 2);
-	batch(from_ms + 4, 2, 0);
+	batch(from_ms + 4, 3, 0);
 }
 
 /* A waker whose end comes before its record is read. */
@@ -398,7 +510,7 @@ static void test_over_several_batches(void **state)
 	batch(10, 5, 0);
 	assert_string_equal(told, "sample 10 5; ");
 	clock_ns = 20 * MS;
-	sf_perf_sleeps_begin(&perf.sleeps);
+	sf_perf_sleeps_begin(&perf.sleeps, clock_ns);
 	assert_true(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
 	assert_string_equal(told, "sample 10 5; again 20 10; ");
 	waking(WAKING, 38, 10, 0);
@@ -420,7 +532,7 @@ static void test_a_copy_that_is_too_short(void **state)
 	batch(10, 5, 0);
 	thread.needs.only_cut = 256;
 	clock_ns = 20 * MS;
-	sf_perf_sleeps_begin(&perf.sleeps);
+	sf_perf_sleeps_begin(&perf.sleeps, clock_ns);
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
 	assert_string_equal(told, "sample 10 5; again 20 10; ");
 	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
@@ -712,6 +824,8 @@ static void lose(void)
 static void test_what_is_not_told_is_looked_at(void **state)
 {
 	struct sf_thread *threads[] = { &thread };
+	bool has_run;
+
 	(void)state;
 	perf.base.watch.threads.items = threads;
 	perf.base.watch.threads.n = 1;
@@ -729,7 +843,8 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	batch(20, 5, 0);
 	assert_false(thread.sleeps.are_recorded);
 	assert_string_equal(told, "sample 4 2; ");
-	thread.sampled = true;      /* the look has read it */
+	thread.sampled = sf_thread_measure(&thread, 21 * MS, &has_run); /* the look has read it */
+	sf_thread_take_asleep(&thread, MS);
 	clock_ns = 21 * MS;
 	sf_perf_sleeps_looked(&perf, &thread);
 	comes(0, 20.5);             /* before the look, which found the sleep after this */
@@ -924,6 +1039,9 @@ static void test_wakings_have_a_limit(void **state)
 		sf_perf_sleeps_limit(&perf, ms * MS);
 	}
 	assert_false(perf.sleeps.has_wakings); /* 200,000 a second */
+	waking(WAKEUP, 2400, 99, 0);
+	batch(2410, 0, 0);
+	assert_int_equal(wakings->data_tail, wakings->data_head); /* else the ring would be full for ever */
 	assert_true(perf.sleeps.on);
 }
 
@@ -934,6 +1052,11 @@ int main(void)
 		TEST(test_until_it_was_ready),
 		TEST(test_woken_while_the_rings_are_read),
 		TEST(test_a_batch_ends_as_it_leaves),
+		TEST(test_sleeps_without_records),
+		TEST(test_records_of_another_clock),
+		TEST(test_records_before_a_pause),
+		TEST(test_an_end_while_the_rings_are_read),
+		TEST(test_an_end_without_a_switch),
 		TEST(test_by_an_interrupt),
 		TEST(test_by_one_that_has_ended),
 		TEST(test_preempted_is_not_asleep),

@@ -45,12 +45,12 @@ static void send_mapping(const struct sf_perf *perf, const struct sf_perf_record
 		sf_relay_mapping(perf->base.relay, record->pid, &mapping);
 }
 
-/* At its end a thread has its CPU, and no record says that it leaves that. */
+/* At its end a thread has its CPU, and no record says that it leaves that; perhaps none of a switch since it came into sight. */
 static void end_thread(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (thread && thread->on_cpu.since_ns)
+	if (thread && (thread->on_cpu.since_ns || !thread->on_cpu.is_followed))
 		sf_on_cpu_switch(&thread->on_cpu, record->time_ns, true);
 }
 
@@ -101,7 +101,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 	}
 }
 
-/* The ring whose next record is the oldest, among those of one kind of event after another. Later records than until_ns are left. */
+/* The ring whose next record is the oldest, among those of one kind of event after another. */
 struct oldest {
 	struct sf_perf_ring *ring;       /* NULL: all are read */
 	enum sf_perf_kind kind;
@@ -109,13 +109,12 @@ struct oldest {
 	uint64_t time_ns;
 };
 
-static void find_oldest(struct sf_perf_events *events, uint64_t until_ns, struct oldest *found)
+static void find_oldest(struct sf_perf_events *events, struct oldest *found)
 {
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		const struct perf_event_header *header = sf_perf_ring_peek(&events->rings[i]);
-		const uint64_t time_ns = header ? sf_perf_record_time(header) : UINT64_MAX;
+		uint64_t time_ns;
 
-		if (header && time_ns <= until_ns && (!found->ring || time_ns < found->time_ns))
+		if (sf_perf_events_peek(events, i, &time_ns) && (!found->ring || time_ns < found->time_ns))
 			*found = (struct oldest){ &events->rings[i], events->kind, (uint32_t)i, time_ns };
 	}
 }
@@ -136,21 +135,15 @@ static void handle_oldest(struct sf_perf *perf, const struct oldest *oldest, uin
 	sf_perf_ring_take(oldest->ring);
 }
 
-/*
- * Of switches and wakings, those until the batch's begin: their rings are read one after the other, and stillframe may wait
- * for a CPU in between. A thread that goes to sleep and is woken in that time would be woken in one ring only.
- */
 static void handle_all(struct sf_perf *perf, uint64_t now_ns)
 {
-	const uint64_t began_ns = perf->sleeps.began_ns;
-
 	for (;;) {
 		struct oldest oldest = { 0 };
 
-		find_oldest(&perf->events, UINT64_MAX, &oldest);
-		find_oldest(&perf->sleeps.switches, began_ns, &oldest);
-		find_oldest(&perf->sleeps.wakings, began_ns, &oldest);
-		find_oldest(&perf->signals.events, UINT64_MAX, &oldest);
+		find_oldest(&perf->events, &oldest);
+		find_oldest(&perf->sleeps.switches, &oldest);
+		find_oldest(&perf->sleeps.wakings, &oldest);
+		find_oldest(&perf->signals.events, &oldest);
 		if (!oldest.ring)
 			return;
 		handle_oldest(perf, &oldest, now_ns);
@@ -189,12 +182,12 @@ static void learn_sizes(struct sf_perf *perf)
 
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 {
-	const uint64_t n_before = perf->n_samples;
-	uint64_t n_bytes = sf_perf_sleeps_begin(&perf->sleeps);
+	const uint64_t n_before = perf->n_samples, began_ns = sf_now_ns();
+	uint64_t n_bytes = sf_perf_sleeps_begin(&perf->sleeps, began_ns);
 
 	perf->base.watch.recorded_until_ns = perf->sleeps.began_ns;
-	n_bytes += sf_perf_events_begin(&perf->events);
-	n_bytes += sf_perf_events_begin(&perf->signals.events);
+	n_bytes += sf_perf_events_begin(&perf->events, began_ns);
+	n_bytes += sf_perf_events_begin(&perf->signals.events, began_ns);
 	if (!n_bytes && !perf->sleeps.kept.n)
 		return 0;
 	sf_perf_share_out(perf, now_ns);

@@ -60,6 +60,7 @@ struct sf_perf_events {
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
 	struct sf_perf_ring rings[SF_PERF_MAX_CPUS];
 	size_t   n_cpus, ring_size;
+	uint64_t began_ns, read_ns;         /* the batch: it has the records until began_ns; the rings' ends were read before read_ns */
 	struct sf_perf_fds fds;             /* of the threads' events */
 	struct sf_perf_fds meters;          /* of SF_PERF_COUNTED: they count the event, and none takes their place */
 };
@@ -81,8 +82,13 @@ void sf_perf_events_enable(struct sf_perf_events *events);
 /* Until they are enabled again. */
 void sf_perf_events_disable(struct sf_perf_events *events);
 
-/* Begins a batch in all rings. Bytes in it. */
-uint64_t sf_perf_events_begin(struct sf_perf_events *events);
+/*
+ * Begins a batch in all rings: it has their records until now, began_ns. The ends of the rings are read one after the other,
+ * and stillframe may wait for a CPU in between, so what is written meanwhile is in the next batch. Bytes in the rings.
+ */
+uint64_t sf_perf_events_begin(struct sf_perf_events *events, uint64_t began_ns);
+/* The next record of the batch in the ring of the i-th CPU, as sf_perf_ring_peek(), and its time. */
+const struct perf_event_header *sf_perf_events_peek(struct sf_perf_events *events, size_t i, uint64_t *time_ret);
 void sf_perf_events_end(struct sf_perf_events *events);
 /* Whether a ring is half full: then the kernel wakes the thread that polls it. */
 bool sf_perf_events_are_half_full(const struct sf_perf_events *events);

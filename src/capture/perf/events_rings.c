@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capture/perf/allowed.h"
+#include "capture/perf/record.h"
 #include "frozen/memory/hash.h"
 #include "frozen/random.h"
 #include "os/clock.h"
@@ -167,13 +168,26 @@ void sf_perf_events_close_rings(struct sf_perf_events *events)
 	events->n_cpus = 0;
 }
 
-uint64_t sf_perf_events_begin(struct sf_perf_events *events)
+uint64_t sf_perf_events_begin(struct sf_perf_events *events, uint64_t began_ns)
 {
 	uint64_t n_bytes = 0;
 
+	events->began_ns = began_ns;
 	for (size_t i = 0; i < events->n_cpus; i++)
 		n_bytes += sf_perf_ring_begin(&events->rings[i]);
+	events->read_ns = sf_now_ns();
 	return n_bytes;
+}
+
+/* No record is later than read_ns but by another clock, as in a time namespace: that one would never be in a batch. */
+const struct perf_event_header *sf_perf_events_peek(struct sf_perf_events *events, size_t i, uint64_t *time_ret)
+{
+	const struct perf_event_header *header = sf_perf_ring_peek(&events->rings[i]);
+
+	if (!header)
+		return NULL;
+	*time_ret = sf_perf_record_time(header);
+	return *time_ret > events->began_ns && *time_ret <= events->read_ns ? NULL : header;
 }
 
 bool sf_perf_events_are_half_full(const struct sf_perf_events *events)

@@ -54,11 +54,14 @@ static void lose(struct sf_perf *perf, struct sf_thread *thread)
 	sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
 }
 
-/* The time beyond waits, since a batch may end just before a sample. */
-static void set_apart(struct sf_perf *perf, struct sf_thread *thread)
+/*
+ * The time beyond waits, since a batch may end just before a sample. unread_ns: for so long the thread may have run in user mode,
+ * with samples that are not read yet.
+ */
+static void set_apart(struct sf_perf *perf, struct sf_thread *thread, uint64_t unread_ns)
 {
 	const uint64_t periods_ns = thread->batch.period_ns + thread->batch.passed_ns, period_ns = perf->base.period_ns;
-	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST);
+	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST) + unread_ns;
 
 	if (perf->events.kernel)
 		return;
@@ -69,9 +72,12 @@ static void set_apart(struct sf_perf *perf, struct sf_thread *thread)
 		lose(perf, thread);
 }
 
+/* The count is read after the rings: long after them where stillframe waits for a CPU. */
 void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
 {
-	set_apart(perf, thread);
+	const uint64_t counted_ns = thread->on_cpu.counted_ns, began_ns = perf->events.began_ns;
+
+	set_apart(perf, thread, counted_ns > began_ns ? counted_ns - began_ns : 0);
 	if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->account.beyond_ns)))
 		seek(thread);
 }
@@ -87,7 +93,7 @@ static bool look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns
 {
 	if (!sf_watch_look_to_hold(&perf->base.watch, thread, now_ns))
 		return false;
-	set_apart(perf, thread);
+	set_apart(perf, thread, 0);
 	return has_time(perf, thread->account.beyond_ns);
 }
 

@@ -237,7 +237,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	forget_ended(perf, now_ns);
 	more = sf_watch_scan(watch, now_ns);
 	for (int i = 0; watch->has_kept && i < MAX_RESCANS; i++) {
-		sf_perf_batch(perf, now_ns);
+		sf_perf_batch(perf, sf_now_ns());
 		sf_watch_end_kept(watch, now_ns);
 		if (some_go_on(perf))
 			return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "frozen/signal/ticks.h"
+#include "os/clock.h"
 #include "os/process.h"
 
 #define MAX_FIRSTS 32          /* samples of a batch that are walked beyond the budget: each the first one of its thread */
@@ -250,11 +251,12 @@ static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64
 {
 	const struct perf_event_header *header;
 	struct sf_perf_record record;
+	uint64_t time_ns;
 
 	for (size_t i = 0; i < perf->events.n_cpus; i++) {
 		struct sf_perf_ring *ring = &perf->events.rings[i];
 
-		for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
+		for (; (header = sf_perf_events_peek(&perf->events, i, &time_ns)); sf_perf_ring_take(ring)) {
 			if (header->type >= 32 || !(types >> header->type & 1) || !sf_perf_record_parse(header, &record))
 				continue;
 			record.period_ns = perf->events.periods_ns[i];
@@ -325,7 +327,7 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
 	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun)
 		begin_account(perf, thread, now_ns);
-	else if (!sf_thread_measure(thread, now_ns, &ran))
+	else if (!sf_thread_measure(thread, sf_now_ns(), &ran))
 		measure_ended(perf, thread);
 }
 

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 
 #define MAX_OVER_NS 100000000 /* that were passed over: the next sample stands for them, whichever it is */
+#define UNRECORDED_MIN_NS 1000000 /* of sleeps whose records were lost: less is what a count is late by */
 #define UNRECORDED_NS 5000000     /* by which sleeps whose ends are not recorded may be longer than the counts say, as these are read later */
 
 void sf_perf_sleep_forget(struct sf_thread *thread)
@@ -54,12 +55,27 @@ static bool measure(struct sf_thread *thread, uint64_t now_ns)
 }
 
 /*
- * The time of a sleep, or of its rest, and of sleeps before it that have no samples of their own. Without a record of its
- * end (has_end) the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer
+ * The time that the thread has slept, by the kernel's counts, and that is in no sleep of which a record was read: records were
+ * lost. All sleeps until end_ns are read, and since then it may have slept until the counts were.
+ */
+static uint64_t take_unrecorded(struct sf_thread *thread, uint64_t end_ns)
+{
+	const uint64_t later_ns = thread->seen_ns > end_ns ? thread->seen_ns - end_ns : 0;
+	const int64_t ns = thread->account.asleep_ns - (int64_t)later_ns;
+
+	if (ns < UNRECORDED_MIN_NS)
+		return 0;
+	thread->account.asleep_ns -= ns;
+	return (uint64_t)ns;
+}
+
+/*
+ * The time of a sleep, or of its rest, until end_ns, and of sleeps before it that have no samples of their own. Without a record
+ * of its end (has_end) the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer
  * than that is cut.
  */
 static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
-			     bool has_end, uint64_t now_ns)
+			     uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
 	uint64_t ns = new_ns + before_ns;
 	int64_t more_ns;
@@ -74,7 +90,7 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 		thread->account.asleep_ns += (int64_t)cut_ns;
 		ns -= cut_ns;
 	}
-	return sf_thread_take_sleep(thread, ns, perf->base.blocked_period_ns);
+	return sf_thread_take_sleep(thread, ns + take_unrecorded(thread, end_ns), perf->base.blocked_period_ns);
 }
 
 /* The sleep has no sample: a later one stands for it, too. */
@@ -151,7 +167,7 @@ static enum sent send(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 	if (wait.has_ended)
 		return NO_STACK;
 	over_ns = all && thread->sleeps.passed_ns < MAX_OVER_NS ? 0 : thread->sleeps.passed_ns;
-	weight = take(perf, thread, new_ns, short_ns + over_ns, has_end, now_ns);
+	weight = take(perf, thread, new_ns, short_ns + over_ns, end_ns, has_end, now_ns);
 	thread->sleeps.passed_ns -= over_ns;
 	thread->sleeps.short_ns -= short_ns;
 	thread->look.state = wait.is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
@@ -175,7 +191,7 @@ static void add_rest(struct sf_perf *perf, struct sf_thread *thread, uint64_t en
 
 	if (end_ns < thread->sleep.start_ns || length_ns <= given_ns)
 		return;
-	weight = take(perf, thread, length_ns - given_ns, 0, has_end, now_ns);
+	weight = take(perf, thread, length_ns - given_ns, 0, end_ns, has_end, now_ns);
 	if (weight.wall_ns)
 		sf_relay_again(perf->base.relay, thread, end_ns, &weight);
 }

@@ -84,6 +84,13 @@ static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct s
 	sleep->before_ns = thread->sleeps.sampled_ns;
 }
 
+static bool is_of_switch(const struct sf_perf_record *record)
+{
+	return record->tid > 0 && (record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_SWITCH ||
+				   record->type == PERF_RECORD_SWITCH_CPU_WIDE);
+}
+
+/* What was written just before the events paused says nothing of what the threads do in the pause. */
 void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread;
@@ -92,8 +99,7 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 		perf->sleeps.n_lost += record->n_lost;
 		perf->sleeps.lost_some = true;
 	}
-	if (record->tid <= 0 || (record->type != PERF_RECORD_SAMPLE && record->type != PERF_RECORD_SWITCH &&
-				 record->type != PERF_RECORD_SWITCH_CPU_WIDE))
+	if (perf->sleeps.paused_until_ns || !is_of_switch(record))
 		return;
 	perf->sleeps.n_switches += record->type == PERF_RECORD_SAMPLE;
 	perf->sleeps.n_copied += record->stack_size;
@@ -324,24 +330,18 @@ void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns)
 	learn_size(perf);
 	learn_later_size(sleeps);
 	sf_perf_events_end(&sleeps->switches);
-	if (sleeps->has_wakings)
-		sf_perf_events_end(&sleeps->wakings);
+	sf_perf_events_end(&sleeps->wakings);
 }
 
-uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
+uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps, uint64_t began_ns)
 {
-	uint64_t n_bytes;
-
 	if (!sleeps->on)
 		return 0;
 	sleeps->n_batch++;
 	sleeps->full.n = 0;
 	sleeps->n_switches = sleeps->n_copied = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
-	sleeps->began_ns = sf_now_ns();
-	n_bytes = sf_perf_events_begin(&sleeps->switches);
-	if (sleeps->has_wakings)
-		n_bytes += sf_perf_events_begin(&sleeps->wakings);
-	return n_bytes;
+	sleeps->began_ns = began_ns;
+	return sf_perf_events_begin(&sleeps->switches, began_ns) + sf_perf_events_begin(&sleeps->wakings, began_ns);
 }
 
 /* --- looks --- */

@@ -104,7 +104,7 @@ void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n);
 void sf_perf_sleeps_enable(struct sf_perf *perf);
 
 /* A batch: its begin (bytes in it); each record of its rings in the order of time; its end. */
-uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps);
+uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps, uint64_t began_ns);
 void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_perf_record *record, uint64_t now_ns);
 void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *record);
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns);

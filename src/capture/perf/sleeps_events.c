@@ -139,7 +139,7 @@ void sf_perf_sleeps_forget_thread(struct sf_thread *thread)
 {
 	sf_perf_sleep_forget(thread);
 	thread->sleeps.are_recorded = false;
-	thread->on_cpu.since_ns = 0;
+	sf_on_cpu_forget(&thread->on_cpu);
 	thread->look.state = SF_STATE_RUNNING;
 }
 

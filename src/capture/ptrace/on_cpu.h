@@ -32,6 +32,13 @@ void sf_on_cpu_counted(struct sf_on_cpu *on_cpu, uint64_t cpu_ns, uint64_t now_n
 /* A record: the thread gets its CPU, or leaves it. Where the first one says that it leaves, it has run since before. */
 void sf_on_cpu_switch(struct sf_on_cpu *on_cpu, uint64_t time_ns, bool leaves);
 
+/* Records may be missing: the next one is the first again. */
+static inline void sf_on_cpu_forget(struct sf_on_cpu *on_cpu)
+{
+	on_cpu->is_followed = false;
+	on_cpu->since_ns = 0;
+}
+
 /* The records of switches. */
 struct sf_switches {
 	bool     are_recorded;   /* there are events of them ... */
