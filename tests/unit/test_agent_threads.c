@@ -810,6 +810,20 @@ static void start_short_life(pthread_t *ret, uintptr_t ns)
 	assert_int_equal(pthread_create(ret, NULL, live_shortly, (void *)ns), 0);
 }
 
+/* A thread uses 20 ms between the begin of its account and the end of the scan: they are in the account. */
+static void what_is_used_in_the_first_scan_is_seen(void **state)
+{
+	struct sf_agent_thread thread = { .watched = true, .tid = (int32_t)sf_raw0(SYS_gettid) };
+	const struct sf_agent_threads threads = { .all = &thread, .n = 1 };
+	const uint64_t began_ns = sf_raw_process_cpu_ns();
+
+	(void)state;
+	thread.first_cpu_ns = sf_raw_thread_cpu_ns();
+	while (sf_raw_thread_cpu_ns() < thread.first_cpu_ns + 20000000)
+		;
+	assert_in_range(sf_agent_threads_cpu_before(&threads), began_ns - 1000000, began_ns + 1000000);
+}
+
 static void short_lives_are_unseen(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -1223,6 +1237,7 @@ int main(void)
 		cmocka_unit_test_teardown(they_are_counted, clean),
 		cmocka_unit_test_teardown(told_again_when_there_was_no_room, clean),
 		cmocka_unit_test_teardown(a_visit_is_nobodys_time, clean),
+		cmocka_unit_test(what_is_used_in_the_first_scan_is_seen),
 		cmocka_unit_test_teardown(short_lives_are_unseen, clean),
 		cmocka_unit_test_teardown(they_leave_while_asked, clean),
 		cmocka_unit_test_teardown(seats_are_given_back, clean),

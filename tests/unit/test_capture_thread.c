@@ -262,6 +262,24 @@ static void an_interrupted_sleep_is_one_sleep(void **state)
 	assert_false(sf_thread_was_held(thread));
 }
 
+/* Its counts were read, after the hold, when it slept elsewhere already: no count says that it ran since. */
+static void a_sleep_after_a_hold_is_another_one(void **state)
+{
+	(void)state;
+	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .syscall = 7, .placed = true, .sp = 0x1000 };
+	run.switches++;
+	look_after(10, 0, SF_STATE_BLOCKED);
+	thread->hold.sleep = thread->look;
+	thread->hold.switches = thread->run.switches;
+	thread->hold.is_new = thread->sampled = true;
+	run.switches += 4;
+	look.sp = 0x2000;
+	sf_thread_settle(thread, now_ns, true, true);
+	look_after(10, 0, SF_STATE_BLOCKED);
+	assert_false(thread->sampled);
+	assert_int_equal(thread->look.sp, 0x2000);
+}
+
 /* Only as much is borrowed as there is. */
 static void a_debt_is_no_sleep(void **state)
 {
@@ -491,6 +509,22 @@ static void expect_account(uint64_t awake_ms, uint64_t asleep_ms, uint64_t cpu_m
 	assert_int_equal(thread->account.cpu_ns, cpu_ms * MS);
 }
 
+/* A sleep of 10 s has its samples, and the kernel counts it as a wait for a CPU at its end. */
+static void a_sleep_is_no_wait_for_a_cpu(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		measure_after(100, 0, 0);
+		sf_thread_take_asleep(thread, PERIOD);
+	}
+	measure_after(100, 1, 10050);
+	assert_int_equal(thread->account.awake_ns, 100 * MS);
+	assert_int_equal(thread->account.asleep_ns, 0);
+	look_after(0, 0, SF_STATE_BLOCKED);
+	measure_after(100, 0, 0);
+	assert_int_equal(sf_thread_take_asleep(thread, PERIOD).wall_ns, 100 * MS);
+}
+
 /* The next batch's time contains the hold. */
 static void a_hold_is_time_awake(void **state)
 {
@@ -716,6 +750,7 @@ int main(void)
 		TEST(code_takes_what_calls_leave),
 		TEST(seldom_holds_leave_calls_their_time),
 		TEST(measured_time_is_exact),
+		TEST(a_sleep_is_no_wait_for_a_cpu),
 		TEST(a_hold_is_time_awake),
 		TEST(a_hold_is_awake_beside_what_ran_before),
 		TEST(a_hold_is_not_longer_than_since_the_look),
@@ -727,6 +762,7 @@ int main(void)
 		TEST(cpu_time_is_paid_from_the_time_asleep),
 		TEST(a_sleeping_sample_leaves_the_cpu_time),
 		TEST(an_interrupted_sleep_is_one_sleep),
+		TEST(a_sleep_after_a_hold_is_another_one),
 		TEST(a_debt_is_no_sleep),
 		TEST(a_waiting_sample_leaves_the_cpu_time),
 		TEST(ticks_add_up),

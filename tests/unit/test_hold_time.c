@@ -44,7 +44,7 @@ static int set_up(void **state)
 /* Asked for at 100; nobody stood at 200; the answer is there at 1000; let go at 1100. */
 static uint64_t held(bool may_sleep, uint64_t slept, uint64_t waited_ns)
 {
-	struct sf_hold_time time = { .looked_ns = 200 };
+	struct sf_hold_time time = { .free_ns = 200 };
 
 	sf_hold_time_wait(&time, may_sleep);
 	own.switches += slept;
@@ -68,6 +68,46 @@ static void test_it_stood_already(void **state)
 	assert_int_equal(held(true, 0, 0), 900);
 }
 
+/* Two threads stand when the first of them wakes us: the second one stands while that one is released. */
+static void test_each_of_several(void **state)
+{
+	struct sf_hold_time time = { .free_ns = 200 };
+
+	(void)state;
+	sf_hold_time_wait(&time, true);
+	own.switches++;
+	own.wait_ns += 300;
+	now_ns = 1000;
+	sf_hold_time_answer(&time);
+	assert_int_equal(sf_hold_time_released(&time, 100), 300);
+	assert_int_equal(time.stood_ns, 700);
+	sf_hold_time_wait(&time, true);
+	now_ns = 1100;
+	sf_hold_time_answer(&time);
+	now_ns = 1200;
+	assert_int_equal(sf_hold_time_released(&time, 100), 500);
+	assert_int_equal(time.stood_ns, 1100);
+}
+
+/* None stood when the look began, or when the alarm woke us. Until we look at the clock again one may stand for long. */
+static void test_no_answer(void **state)
+{
+	struct sf_hold_time time = { .free_ns = 200 };
+
+	(void)state;
+	now_ns = 300;
+	sf_hold_time_wait(&time, false);
+	now_ns = 900;
+	sf_hold_time_no_answer(&time);
+	assert_int_equal(time.free_ns, 300);
+	sf_hold_time_wait(&time, true);
+	own.switches++;
+	own.wait_ns += 400;
+	now_ns = 2000;
+	sf_hold_time_no_answer(&time);
+	assert_int_equal(time.free_ns, 1600);
+}
+
 /* Where we look without waiting our own counts are not read: they cost as much as the look. */
 static void test_a_look_costs_no_counts(void **state)
 {
@@ -82,6 +122,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_it_woke_us, set_up),
 		cmocka_unit_test_setup(test_it_stood_already, set_up),
+		cmocka_unit_test_setup(test_each_of_several, set_up),
+		cmocka_unit_test_setup(test_no_answer, set_up),
 		cmocka_unit_test_setup(test_a_look_costs_no_counts, set_up),
 	};
 

@@ -230,14 +230,15 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 	}
 	/* First: who is made meanwhile is looked for again. */
 	sf_agent_threads_met();
-	if (threads->n_scans++ == 0)
-		threads->others_cpu_ns = sf_agent_threads_others_cpu_ns(threads);
+	threads->n_scans++;
 	threads->n_without_entry = 0;
 	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
 	if (sf_own_threads(see, &scan))
 		settle_all(threads, now_ns);
 	else
 		note_if_blind(threads);
+	if (threads->n_scans == 1)
+		threads->before_cpu_ns = sf_agent_threads_cpu_before(threads);
 	arm_process(threads);
 	set_pause(threads, &scan);
 }

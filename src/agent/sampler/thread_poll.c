@@ -38,18 +38,31 @@ static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 	return cpu_ns < thread->cpu_ns;
 }
 
+/*
+ * For how long it has waited for a CPU since that was last counted. A thread that slept at the last poll has waited since then at
+ * the most: Linux 6.12 and later may give a sleeping thread to another CPU before its run queue has let go of it, and count the
+ * whole sleep as a wait then.
+ */
+static uint64_t take_wait(struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	const uint64_t before_ns = thread->wait_ns, elapsed_ns = now_ns - thread->looked_ns;
+	uint64_t waited_ns;
+
+	sf_raw_wait_ns(thread->tid, &thread->wait_ns);
+	waited_ns = thread->wait_ns - before_ns;
+	return thread->sampled_asleep && waited_ns > elapsed_ns ? elapsed_ns : waited_ns;
+}
+
 /* More elapsed than it can have slept: a wait for a CPU is counted late, when it is over. */
 static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
-	uint64_t wait_ns = thread->wait_ns;
+	const uint64_t waited_ns = take_wait(thread, now_ns);
 
-	sf_raw_wait_ns(thread->tid, &wait_ns);
 	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
 	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
-	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);
+	thread->asleep_ns -= (int64_t)waited_ns;
 	thread->asleep_ns -= (int64_t)sf_api_guard_take(thread->entry);
-	atomic_fetch_add(&thread->entry->run_delay_ns, wait_ns - thread->wait_ns);
-	thread->wait_ns = wait_ns;
+	atomic_fetch_add(&thread->entry->run_delay_ns, waited_ns);
 }
 
 /* No sample came of it since the last look. */

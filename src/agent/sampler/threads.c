@@ -87,7 +87,7 @@ void sf_agent_threads_destroy(struct sf_agent_threads *threads)
 /* --- clocks --- */
 
 /* CPU time of the process but for the agent's own threads. */
-uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads)
+static uint64_t others_cpu_ns(const struct sf_agent_threads *threads)
 {
 	uint64_t total_ns = sf_raw_process_cpu_ns() - threads->own_ended_cpu_ns, own_ns;
 
@@ -97,6 +97,19 @@ uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads)
 			total_ns -= own_ns;
 	}
 	return total_ns;
+}
+
+uint64_t sf_agent_threads_cpu_before(const struct sf_agent_threads *threads)
+{
+	uint64_t before_ns = others_cpu_ns(threads), cpu_ns;
+
+	for (uint32_t i = 0; i < threads->n; i++) {
+		const struct sf_agent_thread *thread = &threads->all[i];
+
+		if (thread->watched && sf_agent_thread_cpu(thread->tid, &cpu_ns) && cpu_ns > thread->first_cpu_ns)
+			before_ns -= cpu_ns - thread->first_cpu_ns;
+	}
+	return before_ns;
 }
 
 void sf_agent_threads_disarm(struct sf_agent_threads *threads)
@@ -112,7 +125,7 @@ void sf_agent_threads_disarm(struct sf_agent_threads *threads)
 /* CPU time of threads that came and went between two scans, or of their last moments. */
 static void count_unseen(const struct sf_agent_threads *threads)
 {
-	uint64_t total_ns = sf_agent_threads_others_cpu_ns(threads) - threads->others_cpu_ns;
+	uint64_t total_ns = others_cpu_ns(threads) - threads->before_cpu_ns;
 	uint64_t seen_ns = threads->ended_cpu_ns + threads->paused_cpu_ns;
 
 	if (threads->options->event || threads->options->only != SF_AGENT_ALL || threads->has_names || !threads->n_scans ||
@@ -157,7 +170,7 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 
 void sf_agent_threads_pause(struct sf_agent_threads *threads)
 {
-	threads->paused_cpu_ns -= sf_agent_threads_others_cpu_ns(threads);
+	threads->paused_cpu_ns -= others_cpu_ns(threads);
 	read_clocks(threads);
 }
 
@@ -179,7 +192,7 @@ static void pass_over(struct sf_agent_thread *thread, uint64_t cpu_ns)
 
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 {
-	threads->paused_cpu_ns += sf_agent_threads_others_cpu_ns(threads);
+	threads->paused_cpu_ns += others_cpu_ns(threads);
 	for (uint32_t i = 0; i < threads->n; i++) {
 		struct sf_agent_thread *thread = &threads->all[i];
 		uint64_t cpu_ns;

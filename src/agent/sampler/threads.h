@@ -82,8 +82,7 @@ struct sf_agent_threads {
 	uint64_t least_scan_ns;               /* what scans may cost allows none before */
 	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as
 					       * were */
-	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan
-					       * ... */
+	uint64_t before_cpu_ns;               /* sf_agent_threads_cpu_before() at the first scan ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
 	uint64_t n_without_entry;             /* threads that found no entry, at the last scan */
@@ -125,7 +124,10 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
-/* CPU time of the process but for the agent's own threads. */
-uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads);
+/*
+ * CPU time of the process that is in no account of a thread, but for that of the agent's own threads. At the first scan threads are
+ * taken in one after the other: what each has used since is in its account.
+ */
+uint64_t sf_agent_threads_cpu_before(const struct sf_agent_threads *threads);
 
 #endif

@@ -87,7 +87,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	bool awake = sf_thread_awake(thread);
 	const struct sf_task_run before = thread->run;
 	bool in_call = held->syscall != SF_SYSCALL_NONE;
-	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_call, held->in_wait);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.stood_ns, in_call, held->in_wait);
 	struct sf_weight weight;
 
 	if (awake && capture->counts_waits)
@@ -147,7 +147,7 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 
 	sf_hold_time_wait(&capture->hold_time, wait);
 	if (!sf_hold_wait(&held, wait)) {
-		capture->hold_time.looked_ns = sf_now_ns();
+		sf_hold_time_no_answer(&capture->hold_time);
 		return false;
 	}
 	sf_hold_time_answer(&capture->hold_time);
@@ -200,6 +200,7 @@ void sf_ptrace_let_go_while_waiting(void *arg)
 
 static void request(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
+	const uint64_t requested_ns = sf_now_ns();
 	enum sf_hold result;
 
 	if (capture->n_requested >= MAX_REQUESTED)
@@ -209,7 +210,7 @@ static void request(struct sf_capture *capture, struct sf_thread *thread, uint64
 		thread->hold.is_requested = true;
 		thread->hold.was_busy = false;
 		thread->hold.tick_ns = now_ns;
-		thread->hold.requested_ns = sf_now_ns();
+		thread->hold.requested_ns = requested_ns;
 		capture->n_requested++;
 		return;
 	}

@@ -80,9 +80,10 @@ static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
 	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
 }
 
+/* After a hold in its sleep the thread may have gone to another one before its counts were read. */
 static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *run)
 {
-	return !sf_thread_awake(thread) && run->switches == thread->run.switches &&
+	return !sf_thread_awake(thread) && !thread->hold.is_new && run->switches == thread->run.switches &&
 	       run->cpu_ns == thread->run.cpu_ns;
 }
 
@@ -302,8 +303,13 @@ void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 	sf_thread_balance(thread);
 }
 
+/*
+ * A thread that slept when it was last seen has been awake since then at the most. Linux 6.12 and later may give a sleeping thread
+ * to another CPU before its run queue has let go of it, and count the whole sleep as a wait for a CPU then.
+ */
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 {
+	const int64_t elapsed_ns = (int64_t)(now_ns - thread->seen_ns);
 	const struct sf_task_run before = thread->run;
 	int64_t awake_ns;
 	struct sf_task_run run;
@@ -313,8 +319,10 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 	*ran_ret = run.switches != before.switches || run.cpu_ns != before.cpu_ns;
 	count_run(thread, &run);
 	awake_ns = awake_since(thread, &before);
+	if (!sf_thread_awake(thread) && awake_ns > elapsed_ns)
+		awake_ns = elapsed_ns;
 	thread->account.awake_ns += awake_ns;
-	thread->account.asleep_ns += (int64_t)(now_ns - thread->seen_ns) - awake_ns;
+	thread->account.asleep_ns += elapsed_ns - awake_ns;
 	thread->seen_ns = now_ns;
 	if (*ran_ret) {
 		thread->n_same = 0;
@@ -331,7 +339,7 @@ bool sf_thread_measure_and_look(struct sf_thread *thread, uint64_t now_ns)
 
 	if (!sf_thread_measure(thread, now_ns, &ran))
 		return false;
-	if (!sf_thread_awake(thread))
+	if (!sf_thread_awake(thread) && !thread->hold.is_new)
 		return true;
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
