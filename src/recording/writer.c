@@ -166,6 +166,12 @@ void sf_recording_cut_short(struct sf_recording *recording)
 	recording->cut_short = true;
 }
 
+void sf_recording_end(struct sf_recording *recording, uint64_t end_ns)
+{
+	sf_recording_relative(recording, end_ns);
+	sf_recording_save(recording, NULL);
+}
+
 bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct sf_error *err)
 {
 	bool done;

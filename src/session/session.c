@@ -172,6 +172,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	fine = run_engine(options, capture, &sink, &end_ns, result, err);
 	result->duration_ns = end_ns - start_ns;
 	atomic_store(&finishing, true);
+	sf_recording_end(recording, end_ns);
 	fine = sf_early_names_close(recorder.early, fine ? err : NULL) && fine;
 	recorder.early = NULL;
 	result->inside_cpu_ns = recorder.inside_cpu_ns;
