@@ -76,7 +76,8 @@ struct sf_lost {
 
 /*
  * The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read,
- * and they stay. A process without a name has that of its first thread.
+ * and they stay; so does the command line if that alone is empty and the name is the same. A process without a name has
+ * that of its first thread.
  */
 bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
 			  const char *name, const char *command_line, uint64_t time_ns,

@@ -30,6 +30,16 @@ static bool add_process(struct sf_recording *recording, int32_t pid, uint32_t *n
 	return true;
 }
 
+/* A process that has ended, and that its parent has not waited for, has its name still, and no command line. */
+static void name_process(struct sf_recording *recording, struct sf_process_row *row, const char *name, const char *command_line)
+{
+	const uint32_t before = row->name;
+
+	row->name = sf_recording_text(recording, name);
+	if (*command_line || row->name != before)
+		row->command_line = sf_recording_text(recording, command_line);
+}
+
 bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err)
@@ -44,10 +54,8 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 	if (is_new)
 		row->start_ns = sf_recording_relative(recording, time_ns);
 	row->parent = parent;
-	if (is_new || *name || *command_line) {
-		row->name = sf_recording_text(recording, name);
-		row->command_line = sf_recording_text(recording, command_line);
-	}
+	if (is_new || *name || *command_line)
+		name_process(recording, row, name, command_line);
 	row->dirty = true;
 	return (row->name && row->command_line) || sf_fail_memory(err);
 }

@@ -274,6 +274,25 @@ static void an_unnamed_process_has_the_name_of_its_first_thread(void **state)
 	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 201 AND name = 'named'"), 1);
 }
 
+/* It is asked for again at an exec, and may be a zombie by then: its name is there, and its command line is gone. */
+static void a_command_line_outlives_its_process(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	struct sf_error err;
+	(void)state;
+
+	for (int32_t pid = 200; pid < 203; pid++)
+		assert_true(sf_recording_process(recording, pid, 100, "tool", "tool -v", SMALL_START_NS, &err));
+	assert_true(sf_recording_process(recording, 200, 100, "tool", "", SMALL_START_NS, &err));
+	assert_true(sf_recording_process(recording, 201, 100, "other", "", SMALL_START_NS, &err));
+	assert_true(sf_recording_process(recording, 202, 100, "tool", "tool -q", SMALL_START_NS, &err));
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 200 AND command_line = 'tool -v'"), 1);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 201 AND command_line = ''"), 1);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 202 AND command_line = 'tool -q'"), 1);
+}
+
 static void ticks_are_samples_and_losses(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -744,6 +763,7 @@ int main(void)
 		TEST(a_tid_is_a_new_thread_after_its_end),
 		TEST(a_first_thread_goes_on_after_an_exec),
 		TEST(an_unnamed_process_has_the_name_of_its_first_thread),
+		TEST(a_command_line_outlives_its_process),
 		TEST(ticks_are_samples_and_losses),
 		TEST(a_thread_without_losses_is_small),
 		TEST(losses_beyond_the_limit_are_of_no_thread),
