@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +26,7 @@
 static struct stream_builder built;
 static struct sf_capture capture;
 static struct sf_signal_agent *agent;
-static unsigned n_told;
+static unsigned n_told, n_noted;
 
 static bool write_record(void)
 {
@@ -117,11 +118,87 @@ static void the_last_turn_has_an_end(void **state)
 	assert_int_equal(agent->state, SF_SIGNAL_OVER);
 }
 
+static bool count_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	(void)arg, (void)pid, (void)text, (void)err;
+	n_noted++;
+	return true;
+}
+
+static bool count_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight, struct sf_error *err)
+{
+	(void)arg, (void)serial, (void)cause, (void)err;
+	n_told += weight->ticks;
+	return true;
+}
+
+static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
+{
+	(void)arg, (void)now_ns, (void)err;
+	return true;
+}
+
+/* A descriptor of an outbox with one record. */
+static int make_outbox(void)
+{
+	const size_t size = sizeof(struct sf_outbox_header) + RING;
+	const int fd = memfd_create("outbox", MFD_ALLOW_SEALING);
+	const struct sf_record_header *last = stream_last(&built);
+	const struct sf_outbox_piece piece = { last + 1, last->size - sizeof(*last) };
+	void *memory;
+
+	assert_true(fd >= 0 && ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(memory != MAP_FAILED);
+	assert_true(sf_outbox_put(sf_outbox_init(memory, RING, SF_STREAM_VERSION), last->type, &piece, 1));
+	assert_int_equal(munmap(memory, size), 0);
+	return fd;
+}
+
+/* Whether the recording is fine of an agent that may have begun, and is told to stop before its READY was heard. */
+static bool record_until_stopped(bool is_ready)
+{
+	static const struct sf_sink counting = { .note = count_note, .loss = count_loss, .idle = on_idle };
+	struct sf_capture *stopped = calloc(1, sizeof(*stopped));
+	struct sf_error err = { 0 };
+	const int fd = make_outbox();
+	int ends[2];
+	bool fine;
+
+	*stopped = (struct sf_capture){ .sink = &counting, .listener = -1, .options.child = getpid(), .options.pid = getpid() };
+	stopped->record = malloc(SF_STREAM_MAX_RECORD);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_true(sf_signal_agent_add(stopped, ends[0], getpid(), 1, &err));
+	if (is_ready) {
+		assert_true(sf_control_send(ends[1], SF_CONTROL_READY, NULL, fd, &err));
+		assert_true(sf_control_send(ends[1], SF_CONTROL_DONE, NULL, -1, &err));
+	}
+	close(fd);
+	n_told = n_noted = 0;
+	sf_engine_signal.stop(stopped);
+	fine = sf_engine_signal.run(stopped, &counting, &err);
+	sf_engine_signal.close(stopped);
+	close(ends[1]);
+	return fine;
+}
+
+static void what_is_ready_at_the_stop_is_heard(void **state)
+{
+	(void)state;
+	assert_true(record_until_stopped(true));
+	assert_int_equal(n_told, 1);
+	assert_int_equal(n_noted, 0);
+	assert_false(record_until_stopped(false));
+	assert_int_equal(n_told, 0);
+	assert_int_equal(n_noted, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_turn_has_an_end, begin, end),
 		cmocka_unit_test_setup_teardown(the_last_turn_has_an_end, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_ready_at_the_stop_is_heard, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,20 +289,26 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 	return true;
 }
 
+/* An agent may have sent since the last look that it is ready: it samples. One that has not is not waited for. */
+static bool stop_agent(struct sf_capture *capture, struct sf_signal_agent *agent, struct sf_error *err)
+{
+	bool fine = agent->state != SF_SIGNAL_CALLED || sf_signal_agent_hear(capture, agent, err);
+
+	if (fine && agent->state == SF_SIGNAL_CALLED)
+		fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
+	agent->written_at_stop = written(agent);
+	sf_signal_agent_stop(agent);
+	return fine;
+}
+
 /* No caller is answered any more. An agent that was told to stop has until then to finish. */
 static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 {
 	bool fine = true;
 
 	close_listener(capture);
-	for (size_t i = 0; fine && i < capture->agents.n; i++) {
-		struct sf_signal_agent *agent = capture->agents.items[i];
-
-		if (agent->state == SF_SIGNAL_CALLED)
-			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
-		agent->written_at_stop = written(agent);
-		sf_signal_agent_stop(agent);
-	}
+	for (size_t i = 0; fine && i < capture->agents.n; i++)
+		fine = stop_agent(capture, capture->agents.items[i], err);
 	sf_signal_forget_ended(capture);
 	fine = fine && wait_until_done(capture, err);
 	for (size_t i = 0; fine && i < capture->agents.n; i++)
