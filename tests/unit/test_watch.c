@@ -1193,6 +1193,28 @@ static void an_ended_process_is_kept_for_a_scan(void **state)
 	expect("end 1: 0 us\n");
 }
 
+/* Where an engine has records of what a process did in the program before, they are read before the next one is told. */
+static void an_exec_is_left_to_its_record(void **state)
+{
+	(void)state;
+	watch.keeps_ended = true;
+	open_watch();
+	process_of(40)->code = 2;
+	scan_after(100);
+	expect("");
+	sf_watch_exec(&watch, 40, "tool");
+	expect("process 40 of 0\nname 40 tool\n");
+	scan_after(100);
+	expect("");
+	process_of(40)->code = 3; /* and so is each later one */
+	scan_after(100);
+	expect("");
+	scan_after(100); /* the record is lost */
+	expect("process 40 of 0\n");
+	scan_after(100);
+	expect("");
+}
+
 /* Threads that have ended are kept in the same way. */
 static void an_ended_thread_is_kept_for_a_scan(void **state)
 {
@@ -1674,6 +1696,7 @@ int main(void)
 		TEST(names_are_not_read_while_none_runs),
 		TEST(a_bad_expression_is_refused),
 		TEST(another_program_is_told),
+		TEST(an_exec_is_left_to_its_record),
 		TEST(a_process_without_memory_runs_no_other_program),
 		TEST(a_reused_id_is_another_process),
 		TEST(children_are_followed),

@@ -29,6 +29,7 @@ struct sf_watched_process {
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
 	bool     is_new;        /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
+	bool     executes;      /* the last scan has found another program in it, and has left that to the record of its exec */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
@@ -57,7 +58,7 @@ struct sf_watch {
 	/* The engine has records: */
 	bool by_samples;         /* new threads come into sight by their samples (sf_watch_knows_by_samples) */
 	bool knows_children;     /* of all processes that begin: a search for them would only find them later */
-	bool keeps_ended;        /* of ends: what a scan finds ended is kept until the next scan */
+	bool keeps_ended;        /* of ends and execs: what a scan finds ended, or in a new program, is left as it is until the next scan */
 	bool has_kept;           /* the last scan has kept one */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
 	struct sf_switches switches; /* of records of them */

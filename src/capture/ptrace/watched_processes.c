@@ -95,6 +95,7 @@ static void set_program(struct sf_watch *watch, struct sf_watched_process *proce
 	const bool was = process->is_32_bit;
 
 	process->program = *program;
+	process->executes = false;
 	process->is_32_bit = sf_process_is_32_bit(process->pid);
 	process->only_awake = watch->options->all && is_only_awake(process->pid);
 	decide_by_name(watch, process);
@@ -152,7 +153,30 @@ static bool is_another(const struct sf_program *now, const struct sf_program *be
 	return !sf_program_is(now, before) && (now->code || !before->started);
 }
 
-/* True while the process lives. Tells the relay of a new program in it. */
+/*
+ * Whether a new program is left to the record of its exec, which has its place among the samples: where the engine has records,
+ * those of the program before may be in the rings. Records may be lost: what the next scan finds is left to none.
+ */
+static bool is_left_to_record(const struct sf_watch *watch, struct sf_watched_process *process)
+{
+	process->executes = watch->keeps_ended && process->program.started && !process->executes;
+	return process->executes;
+}
+
+/* Tells the relay of a new program in the process. */
+static void begin_program(struct sf_watch *watch, struct sf_watched_process *process, const struct sf_program *program)
+{
+	if (!process->program.started)
+		meet(watch, process, program);
+	watch->next_list_ns = 0;
+	set_program(watch, process, program);
+	if (!process->is_refused)
+		sf_relay_process(watch->relay, process->pid, process->parent);
+	if (!process->is_refused && watch->options->all)
+		send_name(watch, process);
+}
+
+/* True while the process lives. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
 	struct sf_program program;
@@ -162,16 +186,8 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		return false;
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
-	if (is_another(&program, &process->program)) {
-		if (!process->program.started)
-			meet(watch, process, &program);
-		watch->next_list_ns = 0;
-		set_program(watch, process, &program);
-		if (!process->is_refused)
-			sf_relay_process(watch->relay, process->pid, process->parent);
-		if (!process->is_refused && watch->options->all)
-			send_name(watch, process);
-	}
+	if (is_another(&program, &process->program) && !is_left_to_record(watch, process))
+		begin_program(watch, process, &program);
 	process->program.n_threads = program.n_threads;
 	return true;
 }
