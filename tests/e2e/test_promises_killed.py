@@ -15,7 +15,7 @@ import pytest
 
 from conftest import LONG, need, need_root
 from processes import held_threads, until
-from recordings import Recording, has_begun
+from recordings import Recording, has_begun, ticks_so_far
 
 pytestmark = pytest.mark.waits
 
@@ -103,6 +103,50 @@ def test_names_come_while_it_goes_on(stillframe, target, tmp_path):
     process.wait()
     assert Recording(output).value("SELECT complete FROM session") == 0
     assert "bottom" in stillframe("report", output).ok().out
+    t.assert_free()
+
+
+def children_of(process):
+    try:
+        tasks = "/proc/%d/task" % process.pid
+        return [int(pid) for tid in os.listdir(tasks) for pid in open("%s/%s/children" % (tasks, tid)).read().split()]
+    except FileNotFoundError:   # a thread of it has ended
+        return []
+
+
+def stop_a_child(process):
+    """The first that is seen. None: it has ended before."""
+    end = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < end:
+        for pid in children_of(process):
+            try:
+                os.kill(pid, signal.SIGSTOP)
+                return pid
+            except ProcessLookupError:
+                pass
+    return None
+
+
+def test_interrupted_again_while_it_looks_up_names(stillframe, target, tmp_path):
+    """A second Ctrl-C ends it at once. Names are missing then, and nothing else."""
+    t = target("deep", 20, "spin")
+    for turn in range(10):
+        output = tmp_path / ("r%d.sfr" % turn)
+        process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "200", "-o", output, stderr=subprocess.DEVNULL)
+        until(lambda: ticks_so_far(output) > 50, "it is sampled", 60)
+        process.send_signal(signal.SIGINT)
+        child = stop_a_child(process)   # which reads a file for it
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+        if child is not None:
+            os.kill(child, signal.SIGKILL)
+        if child is not None and process.returncode == -signal.SIGINT:
+            break
+    assert process.returncode == -signal.SIGINT, "it has ended before its second signal"
+    recording = Recording(output)
+    assert recording.value("SELECT complete FROM session") == 0
+    assert recording.value("SELECT count(*) FROM threads WHERE end_ns IS NULL OR cpu_counted_ns = 0") == 0
+    assert "cut short" in stillframe("report", output).ok().out
     t.assert_free()
 
 
