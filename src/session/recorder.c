@@ -76,7 +76,6 @@ static bool on_process_forked(void *arg, int32_t pid, int32_t parent, struct sf_
 {
 	struct sf_recorder *recorder = arg;
 
-	recorder->walker.has_records = true; /* an engine that tells of forks records mappings, too */
 	return sf_walker_know(&recorder->walker, parent, err) && sf_walker_fork(&recorder->walker, pid, parent, err);
 }
 

@@ -139,14 +139,14 @@ bool sf_walker_know(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid), *known = find_known(walker, parent);
-	struct sf_process *from = known ? &known->process : NULL;
+	struct sf_process *from;
 
 	if (!walked)
 		return sf_fail_memory(err);
-	walked->process.exec_is_recorded = walker->has_records;
-	sf_process_set_parent(&walked->process, parent, from);
-	if (!from || (sf_process_map_is_read(&walked->process) && !sf_process_has_executed(&walked->process, from)))
+	sf_process_set_parent(&walked->process, parent, known ? &known->process : NULL);
+	if (!known || sf_process_map_is_read(&walked->process))
 		return true;
+	from = &known->process;
 	if (!from->map || from->is_outdated)
 		sf_process_refresh_stale(from, walker->images);
 	return sf_process_fork(&walked->process, from) || sf_fail_memory(err);

@@ -55,8 +55,8 @@ bool sf_walker_add_mapping(struct sf_walker *walker, int32_t pid, const struct s
 bool sf_walker_know(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
 /*
- * A process that was forked. Where it has ended or executed another program before its code could be read, it has the code
- * that its parent has now. False: no memory.
+ * A process that was forked. Where it has ended before its code could be read, it has the code that its parent has now.
+ * False: no memory.
  */
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err);
 

@@ -33,7 +33,6 @@ struct sf_process {
 	bool is_outdated;             /* an engine has recorded a mapping since `map` was read, */
 	bool is_overlaid;             /* ... one in the place of other code that `map` has: no walk may use `map` any more */
 	bool map_is_inherited;        /* `map` has the parent's code, which the next program's recorded mappings replace */
-	bool exec_is_recorded;        /* an engine records when the process executes another program */
 	bool map_is_recorded;         /* `map` is not read: it is inherited, or made from these: */
 	SF_VEC(struct sf_recorded_mapping) recorded; /* the last ones of each address */
 };
@@ -71,22 +70,13 @@ bool sf_process_add_mapping(struct sf_process *process, struct sf_images *images
 /* Whether the map was read from the system, and has code. */
 bool sf_process_map_is_read(const struct sf_process *process);
 
-/*
- * Whether `process`, which `parent` has forked, had executed another program when its map was read, and no record has told of
- * that. Each program has its vDSO at an address of its own; without randomised addresses all have the same.
- */
-bool sf_process_has_executed(const struct sf_process *process, const struct sf_process *parent);
-
 /* It runs another program: nothing is known of it any more but its root. */
 void sf_process_restart(struct sf_process *process);
 
 /* Once it has ended, its files are looked for where those of its parent are. `known` is the parent, NULL: it is not watched. */
 void sf_process_set_parent(struct sf_process *process, int32_t parent, const struct sf_process *known);
 
-/*
- * A process that has just been forked has its parent's map, where its own cannot be read any more. Where an engine records
- * that it executes another program, that program's map is not read for a second, in which the record comes. False: no memory.
- */
+/* A process that has just been forked has its parent's map, where its own cannot be read any more. False: no memory. */
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);
 
 /*

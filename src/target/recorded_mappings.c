@@ -34,11 +34,6 @@ const struct sf_recorded_mapping *sf_recorded_vdso(const struct sf_process *proc
 	return NULL;
 }
 
-bool sf_process_has_executed(const struct sf_process *process, const struct sf_process *parent)
-{
-	return process->vdso && parent->vdso && process->vdso != parent->vdso && !sf_recorded_vdso(process);
-}
-
 static void forget_replaced(struct sf_process *process, const struct sf_mapping *mapping)
 {
 	size_t n = 0;

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/clock.h"
 #include "target/perf_map_file.h"
 #include "target/recorded_mappings.h"
 
 #define MAX_REGIONS 1000000
-#define EXEC_NS 1000000000 /* from a process's coming into sight to the record of its first exec, where it has executed already */
 
 /* Where the image is: its table is filled in later, when all new images have been loaded. */
 static void place_image(struct sf_region *region, const struct sf_image *image,
@@ -184,23 +182,15 @@ static void add_gone(const struct sf_process *process, struct sf_regions *region
 		qsort(regions->all.items, regions->all.n, sizeof(*regions->all.items), by_region);
 }
 
-/* Records may be lost: a map that was inherited long ago is not kept for one that does not come. */
-static bool awaits_exec(const struct sf_process *process)
-{
-	return process->map_is_inherited && process->exec_is_recorded && process->vdso && sf_now_ns() - process->since_ns < EXEC_NS;
-}
-
 /*
  * Whether the map that was read is of a program which the process has executed since. The engine has a record of that,
- * too; the stacks that come before it are of the program whose mappings were recorded, or were inherited.
+ * too; the stacks that come before it are of the program whose mappings were recorded.
  */
 static bool is_of_next_program(const struct sf_process *process, const struct sf_regions *regions)
 {
 	const struct sf_recorded_mapping *vdso = sf_recorded_vdso(process);
 
-	if (vdso)
-		return vdso->mapping.start != regions->vdso;
-	return awaits_exec(process) && process->vdso != regions->vdso;
+	return vdso && vdso->mapping.start != regions->vdso;
 }
 
 bool sf_regions_collect(struct sf_regions *regions, struct sf_process *process, struct sf_error *err)

@@ -418,46 +418,6 @@ static void test_the_next_program_runs_already(void **state)
 	sf_process_deinit(&own);
 }
 
-/* The number of regions of a process that has inherited two, and whose list of mappings is read `age_ns` after that. */
-static size_t n_after_fork(uint64_t parents_vdso, bool exec_is_recorded, uint64_t age_ns)
-{
-	struct sf_process own;
-	size_t n;
-
-	sf_process_init(&own, getpid());
-	own.exec_is_recorded = exec_is_recorded;
-	own.since_ns -= age_ns;
-	process.vdso = parents_vdso;
-	assert_true(sf_process_fork(&own, &process));
-	sf_process_refresh(&own, images, NULL);
-	n = own.map->n_regions;
-	sf_process_deinit(&own);
-	return n;
-}
-
-/*
- * A child has its parent's code until a record tells that it runs another program: the list may be of that already, and has
- * its vDSO at another place. It is not waited for without end.
- */
-static void test_a_child_runs_the_next_program_already(void **state)
-{
-	struct sf_process own;
-	uint64_t vdso;
-
-	(void)state;
-	read_own(&own);
-	vdso = own.vdso;
-	sf_process_deinit(&own);
-	add_mapping(0x1000, 0x3000, path);
-	add_mapping(0x4000, 0x5000, path);
-	assert_true(sf_process_refresh(&process, images, NULL));
-	assert_int_equal(n_after_fork(vdso + 0x1000, true, 0), 2);
-	assert_true(n_after_fork(vdso, true, 0) > 2);
-	assert_true(n_after_fork(0, true, 0) > 2);
-	assert_true(n_after_fork(vdso + 0x1000, false, 0) > 2);
-	assert_true(n_after_fork(vdso + 0x1000, true, UINT64_C(2000000000)) > 2);
-}
-
 /*
  * The list was empty when it was read, in an exec or at the end. Then each mapping that is add_mapping is used at once,
  * however soon it comes.
@@ -596,7 +556,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_file_that_is_no_longer_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_child_has_its_parents_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_child_runs_the_next_program_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_map_of_a_new_program_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_is_renewed_for_what_was_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_file_below_the_parents_root, set_up, tear_down),

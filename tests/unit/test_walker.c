@@ -319,43 +319,6 @@ static void a_child_whose_map_was_read_keeps_it(void **state)
 	assert_int_equal(walker.processes.items[1].process.map->regions[0].start, 0x5000);
 }
 
-/*
- * The map of process 11, which 10 has forked. The programs of both have their vDSO there (0: it is not known), and `recorded` is
- * a mapping of 11 that an engine has told of. The start of its code:
- */
-static uint64_t start_after_fork(uint64_t vdso, uint64_t parents_vdso, const char *recorded)
-{
-	const struct sf_mapping mapping = { .start = 0x6000, .end = 0x7000, .executable = true, .path = recorded };
-	uint64_t start;
-
-	known_process(10, 0x8000)->vdso = parents_vdso;
-	known_process(11, 0x5000)->vdso = vdso;
-	if (recorded)
-		assert_true(sf_walker_add_mapping(&walker, 11, &mapping, NULL));
-	assert_true(sf_walker_fork(&walker, 11, PARENT, NULL));
-	start = walker.processes.items[1].process.map->regions[0].start;
-	destroy(NULL);
-	assert_int_equal(make(NULL), 0);
-	return start;
-}
-
-/* Its map was read after it had executed the next program. Its samples of before are in its parent's code. */
-static void a_child_that_runs_the_next_program_has_its_parents_code(void **state)
-{
-	(void)state;
-	assert_int_equal(start_after_fork(0x6000, 0x7000, NULL), 0x8000);
-}
-
-/* As the vDSO's address is the same, or is not known, or as the record of its exec has come already. */
-static void a_child_that_runs_the_same_program_keeps_its_map(void **state)
-{
-	(void)state;
-	assert_int_equal(start_after_fork(0x7000, 0x7000, NULL), 0x5000);
-	assert_int_equal(start_after_fork(0, 0x7000, NULL), 0x5000);
-	assert_int_equal(start_after_fork(0x6000, 0, NULL), 0x5000);
-	assert_int_equal(start_after_fork(0x6000, 0x7000, "[vdso]"), 0x5000);
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
@@ -363,7 +326,6 @@ int main(void)
 		T(kernel_frames_are_on_top),
 		T(a_thread_that_stays_in_the_kernel),
 		T(a_child_has_the_code_that_its_parent_has_now), T(a_child_whose_map_was_read_keeps_it),
-		T(a_child_that_runs_the_next_program_has_its_parents_code), T(a_child_that_runs_the_same_program_keeps_its_map),
 		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),
