@@ -54,9 +54,12 @@ static void wait_until_alone(void)
 		usleep(1000);
 }
 
+static void (*before_the_end)(void);
+
 static int clean(void **state)
 {
 	(void)state;
+	before_the_end = NULL;
 	wait_until_alone();
 	sampling_free(&sampling);
 	sampling.by_serial = NULL;
@@ -215,8 +218,6 @@ static void deaf_threads_of_little_time_are_counted(void **state)
 	assert_int_equal(counted->lost_ns[SF_LOSS_DEAF], all_lost(counted));
 }
 
-static void (*before_the_end)(void);
-
 void __real_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 void __wrap_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
@@ -272,12 +273,16 @@ static void a_tick_at_the_end_is_passed_over(void **state)
 static int32_t first_tid;
 static uint64_t taken_back_ns;
 
-/* The samples of the first thread stand for less by so much. */
+#define FEW 10 /* samples: with 16 a thread does not use little */
+
+/* The samples of the first thread stand for less by so much. They are few: on a busy machine it may have had one for each ms. */
 static void take_back(void)
 {
 	struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, first_tid);
 
 	atomic_fetch_sub(&entry->accounted_ns, taken_back_ns);
+	if (atomic_load(&entry->n_samples) > FEW)
+		atomic_store(&entry->n_samples, FEW);
 }
 
 /* Uses so much CPU time, and so much of it after its last sample. */
@@ -308,6 +313,7 @@ static void a_rest_is_the_last_samples(void **state)
 	before_the_end = take_back;
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		counted = leave_a_rest(given[i].used_ns, given[i].rest_ns);
+		print_message("# %llu ns used, %u samples\n", (unsigned long long)counted->end_cpu_ns, (unsigned)counted->n_samples);
 		assert_int_equal(counted->n_rests, 1);
 		assert_int_equal(counted->lost_ns[SF_LOSS_REST], 0);
 		assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns + taken_back_ns);
