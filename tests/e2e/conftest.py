@@ -33,7 +33,7 @@ from recordings import Recording, Report, ticks_so_far
 
 
 def message_of(obj, maxsize=None, short=rewrite.saferepr):
-    """What a test says of its failure: of one in CI often all there is. pytest keeps 240 characters of it, and 6 items of a list."""
+    """What a test says of its failure: often all there is of one in CI. pytest keeps 240 characters, and 6 items of a list."""
     return short(obj, maxsize) if maxsize else repr(obj)[:4000]
 
 

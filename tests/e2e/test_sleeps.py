@@ -129,7 +129,7 @@ def test_without_the_right_sleeping_threads_are_looked_at(everybodys):
     assert recording.value("SELECT count(*) FROM labels") == 0
 
 
-@pytest.mark.alone   # the nappers take both CPUs: beside others records find no room, and threads whose last samples are lost are not seen
+@pytest.mark.alone   # the nappers take both CPUs: beside others records find no room, and ends of threads are not seen
 def test_cpu_time_comes_before_sleeps(stillframe, tmp_path):
     """Threads that work for 0.2 ms and nap for 30: 3,000 sleeps a second. Where the limit allows for a part of the walks only,
     all CPU time has samples all the same, and the samples of some naps stand for the others."""

@@ -13,6 +13,7 @@
 
 #include "capture/ptrace/stack_copy.h"
 #include "capture/ptrace/thread.h"
+#include "frozen/signal/weight.h"
 #include "frozen/random.h"
 #include "os/clock.h"
 
@@ -518,11 +519,19 @@ static void a_sleep_is_no_wait_for_a_cpu(void **state)
 		sf_thread_take_asleep(thread, PERIOD);
 	}
 	measure_after(100, 1, 10050);
-	assert_int_equal(thread->account.awake_ns, 100 * MS);
-	assert_int_equal(thread->account.asleep_ns, 0);
-	look_after(0, 0, SF_STATE_BLOCKED);
+	assert_int_equal(thread->account.awake_ns, SF_LONGEST_WAIT_NS);
+	assert_int_equal(thread->account.asleep_ns, 100 * (int64_t)MS - SF_LONGEST_WAIT_NS);
+}
+
+/* A wait that was under way at the last looks, which have found it asleep before. */
+static void a_wait_since_a_sleep_is_whole(void **state)
+{
+	(void)state;
 	measure_after(100, 0, 0);
-	assert_int_equal(sf_thread_take_asleep(thread, PERIOD).wall_ns, 100 * MS);
+	measure_after(100, 0, 0);
+	measure_after(50, 10, 190);
+	assert_int_equal(thread->account.awake_ns, 200 * MS);
+	assert_int_equal(thread->account.asleep_ns, 50 * MS);
 }
 
 /* The next batch's time contains the hold. */
@@ -751,6 +760,7 @@ int main(void)
 		TEST(seldom_holds_leave_calls_their_time),
 		TEST(measured_time_is_exact),
 		TEST(a_sleep_is_no_wait_for_a_cpu),
+		TEST(a_wait_since_a_sleep_is_whole),
 		TEST(a_hold_is_time_awake),
 		TEST(a_hold_is_awake_beside_what_ran_before),
 		TEST(a_hold_is_not_longer_than_since_the_look),

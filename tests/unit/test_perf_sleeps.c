@@ -425,6 +425,19 @@ static void test_an_end_without_a_switch(void **state)
 	end_ends(ends);
 }
 
+/* The kernel counts the sleep of 30 ms as a wait for a CPU. Of that, what counts may be wrong by is left. */
+static void test_a_sleep_that_is_counted_as_a_wait(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	waking(WAKEUP, 31, 10, 0);
+	comes(0, 31.01);
+	batch(40, 9.99, 30.01);
+	assert_string_equal(told, "sample 31 30; by -1 ; ");
+	assert_int_equal(thread.account.awake_ns, 15 * MS);
+	assert_int_equal(thread.account.asleep_ns, -5 * (int64_t)MS);
+}
+
 /* The next sample stands for what its thread has slept without records, too. Since that sleep it may have slept again. */
 static void test_sleeps_without_records(void **state)
 {
@@ -1053,6 +1066,7 @@ int main(void)
 		TEST(test_woken_while_the_rings_are_read),
 		TEST(test_a_batch_ends_as_it_leaves),
 		TEST(test_sleeps_without_records),
+		TEST(test_a_sleep_that_is_counted_as_a_wait),
 		TEST(test_records_of_another_clock),
 		TEST(test_records_before_a_pause),
 		TEST(test_an_end_while_the_rings_are_read),

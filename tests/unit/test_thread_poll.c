@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/sampler/blocked_sample.h"
 #include "agent/sampler/thread_poll.h"
+#include "frozen/signal/weight.h"
 
 #define MS INT64_C(1000000)
 
@@ -96,6 +97,18 @@ static void a_wait_for_a_cpu_is_no_sleep(void **state)
 	assert_int_equal(thread.asleep_ns, 0);
 }
 
+/* A wait that was under way at the last polls, which have found the thread asleep before. */
+static void a_wait_since_a_sleep_is_whole(void **state)
+{
+	(void)state;
+	sleeps = true;
+	poll_after(50, 1, 0);
+	poll_after(50, 0, 0);
+	sleeps = false;
+	poll_after(50, 1, 90);
+	assert_int_equal(entry.run_delay_ns, 90 * MS);
+}
+
 /* A sleep of 10 s has its sample, and the kernel counts it as a wait for a CPU at its end. */
 static void a_sleep_is_no_wait_for_a_cpu(void **state)
 {
@@ -106,14 +119,15 @@ static void a_sleep_is_no_wait_for_a_cpu(void **state)
 		poll_after(50, 0, 0);
 	sleeps = false;
 	poll_after(50, 1, 10050);
-	assert_int_equal(entry.run_delay_ns, 50 * MS);
-	assert_int_equal(thread.asleep_ns, -MS); /* the CPU time, which is in the count of the wait, too */
+	assert_int_equal(entry.run_delay_ns, SF_LONGEST_WAIT_NS);
+	assert_int_equal(thread.asleep_ns, 49 * MS - SF_LONGEST_WAIT_NS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_wait_for_a_cpu_is_no_sleep, set_up),
+		cmocka_unit_test_setup(a_wait_since_a_sleep_is_whole, set_up),
 		cmocka_unit_test_setup(a_sleep_is_no_wait_for_a_cpu, set_up),
 	};
 

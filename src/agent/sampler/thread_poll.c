@@ -14,6 +14,7 @@
 #include "frozen/raw.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
+#include "frozen/signal/weight.h"
 
 #define DEAF_PERIODS 10
 #define DEAF_NS 20000000
@@ -39,18 +40,19 @@ static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 }
 
 /*
- * For how long it has waited for a CPU since that was last counted. A thread that slept at the last poll has waited since then at
- * the most: Linux 6.12 and later may give a sleeping thread to another CPU before its run queue has let go of it, and count the
- * whole sleep as a wait then.
+ * For how long the thread has waited for a CPU since that was last counted. Linux 6.12 and later may give a sleeping thread to
+ * another CPU before its run queue has let go of it, and count the whole sleep as a wait then. No thread that slept when it was
+ * last polled is taken to have waited for longer than the longest wait.
  */
 static uint64_t take_wait(struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	const uint64_t before_ns = thread->wait_ns, elapsed_ns = now_ns - thread->looked_ns;
+	const uint64_t most_ns = elapsed_ns > (uint64_t)SF_LONGEST_WAIT_NS ? elapsed_ns : SF_LONGEST_WAIT_NS;
 	uint64_t waited_ns;
 
 	sf_raw_wait_ns(thread->tid, &thread->wait_ns);
 	waited_ns = thread->wait_ns - before_ns;
-	return thread->sampled_asleep && waited_ns > elapsed_ns ? elapsed_ns : waited_ns;
+	return thread->sampled_asleep && waited_ns > most_ns ? most_ns : waited_ns;
 }
 
 /* More elapsed than it can have slept: a wait for a CPU is counted late, when it is over. */

@@ -60,7 +60,8 @@ struct sf_perf_events {
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
 	struct sf_perf_ring rings[SF_PERF_MAX_CPUS];
 	size_t   n_cpus, ring_size;
-	uint64_t began_ns, read_ns;         /* the batch: it has the records until began_ns; the rings' ends were read before read_ns */
+	uint64_t began_ns;                  /* the batch has the records until then; ... */
+	uint64_t read_ns;                   /* ... the ends of the rings were read before this */
 	struct sf_perf_fds fds;             /* of the threads' events */
 	struct sf_perf_fds meters;          /* of SF_PERF_COUNTED: they count the event, and none takes their place */
 };

@@ -292,12 +292,12 @@ static void count(struct sf_perf *perf, uint64_t now_ns)
 }
 
 /* Of those of its samples that are walked, each stands for a period, and for those that are passed over. */
-static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+static void begin_account(const struct sf_perf *perf, struct sf_thread *thread)
 {
 	bool ran;
 
 	thread->begun = true;
-	sf_thread_measure(thread, now_ns, &ran);
+	sf_thread_measure(thread, sf_now_ns(), &ran);
 	thread->account.cpu_ns = share_ns(perf, thread->batch.period_ns) + thread->before_ns;
 	thread->first_cpu_ns = thread->run.cpu_ns - thread->account.cpu_ns;
 	thread->account.awake_ns = (int64_t)thread->account.cpu_ns;
@@ -326,7 +326,7 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
 	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun)
-		begin_account(perf, thread, now_ns);
+		begin_account(perf, thread);
 	else if (!sf_thread_measure(thread, sf_now_ns(), &ran))
 		measure_ended(perf, thread);
 }

@@ -70,6 +70,21 @@ static uint64_t take_unrecorded(struct sf_thread *thread, uint64_t end_ns)
 }
 
 /*
+ * Sleeps are as long as the records of their ends say. What the kernel has counted as a wait for a CPU all the same, as Linux 6.12
+ * and later may (sf_thread_measure()), was no time awake.
+ */
+static void correct_wait(struct sf_thread *thread, uint64_t end_ns)
+{
+	const uint64_t unread_ns = end_ns > thread->seen_ns ? end_ns - thread->seen_ns : 0;
+	const int64_t wrong_ns = -thread->account.asleep_ns - (int64_t)unread_ns - UNRECORDED_NS;
+
+	if (wrong_ns <= 0)
+		return;
+	thread->account.asleep_ns += wrong_ns;
+	thread->account.awake_ns -= wrong_ns;
+}
+
+/*
  * The time of a sleep, or of its rest, until end_ns, and of sleeps before it that have no samples of their own. Without a record
  * of its end (has_end) the time contains a wait for a CPU. The thread's counts say how long it slept in all, so what is longer
  * than that is cut.
@@ -83,6 +98,8 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 	if (!measure(thread, now_ns))
 		thread->account.asleep_ns += (int64_t)new_ns;
 	thread->account.asleep_ns -= (int64_t)new_ns;
+	if (has_end)
+		correct_wait(thread, end_ns);
 	more_ns = -thread->account.asleep_ns - UNRECORDED_NS;
 	if (!has_end && more_ns > 0) {
 		const uint64_t cut_ns = (uint64_t)more_ns < ns ? (uint64_t)more_ns : ns;

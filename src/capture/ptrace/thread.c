@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/ptrace/stack_copy.h"
+#include "frozen/signal/weight.h"
 #include "os/clock.h"
 
 /* From the timer's interrupt, which displaces a thread, until we look at the clock. */
@@ -304,8 +305,8 @@ void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 }
 
 /*
- * A thread that slept when it was last seen has been awake since then at the most. Linux 6.12 and later may give a sleeping thread
- * to another CPU before its run queue has let go of it, and count the whole sleep as a wait for a CPU then.
+ * Linux 6.12 and later may give a sleeping thread to another CPU before its run queue has let go of it, and count the whole sleep
+ * as a wait for a CPU then. No thread that slept when it was last seen is taken to have waited for longer than the longest wait.
  */
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 {
@@ -319,8 +320,8 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 	*ran_ret = run.switches != before.switches || run.cpu_ns != before.cpu_ns;
 	count_run(thread, &run);
 	awake_ns = awake_since(thread, &before);
-	if (!sf_thread_awake(thread) && awake_ns > elapsed_ns)
-		awake_ns = elapsed_ns;
+	if (!sf_thread_awake(thread) && awake_ns > SF_LONGEST_WAIT_NS && awake_ns > elapsed_ns)
+		awake_ns = elapsed_ns > SF_LONGEST_WAIT_NS ? elapsed_ns : SF_LONGEST_WAIT_NS;
 	thread->account.awake_ns += awake_ns;
 	thread->account.asleep_ns += elapsed_ns - awake_ns;
 	thread->seen_ns = now_ns;

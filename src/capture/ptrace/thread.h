@@ -108,7 +108,7 @@ struct sf_sleep {
 	uint64_t before_ns;      /* sleeps.sampled_ns at its start */
 	uint64_t left_ns;        /* when the thread left its CPU, if it goes to sleep: the time of the record of its stack */
 	uint64_t place;          /* of that record in a ring, in a batch, where there is no copy */
-	uint32_t batch, ring;    /* batch 0: no memory */
+	uint32_t batch, ring;    /* batch 0: no record, or no memory for its place */
 	void    *record;         /* a copy of that record: a batch has ended since. malloc'd */
 	uint64_t wanted_ns;      /* its length when a sample of it was last due, and was passed over; 0: never */
 	bool     has_sample;

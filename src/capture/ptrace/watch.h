@@ -58,7 +58,7 @@ struct sf_watch {
 	/* The engine has records: */
 	bool by_samples;         /* new threads come into sight by their samples (sf_watch_knows_by_samples) */
 	bool knows_children;     /* of all processes that begin: a search for them would only find them later */
-	bool keeps_ended;        /* of ends and execs: what a scan finds ended, or in a new program, is left as it is until the next scan */
+	bool keeps_ended;        /* of ends and execs: what a scan finds ended, or in a new program, is left until the next scan */
 	bool has_kept;           /* the last scan has kept one */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
 	struct sf_switches switches; /* of records of them */

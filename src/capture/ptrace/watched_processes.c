@@ -155,7 +155,7 @@ static bool is_another(const struct sf_program *now, const struct sf_program *be
 
 /*
  * Whether a new program is left to the record of its exec, which has its place among the samples: where the engine has records,
- * those of the program before may be in the rings. Records may be lost: what the next scan finds is left to none.
+ * those of the program before may be in the rings. Records may be lost: the next scan does not wait for one again.
  */
 static bool is_left_to_record(const struct sf_watch *watch, struct sf_watched_process *process)
 {

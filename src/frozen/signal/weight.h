@@ -23,6 +23,9 @@
 #include "frozen/signal/thread_table.h"
 #include "frozen/signal/slot.h"
 
+/* That a thread has waited for a CPU: what the kernel counts beyond that, of a thread that slept before, was sleep. */
+#define SF_LONGEST_WAIT_NS INT64_C(1000000000)
+
 struct sf_weight_taken {
 	uint64_t cpu_ns, wall_ns;
 	uint32_t ticks;            /* of the configured period, also while the clock backs off; at
