@@ -14,7 +14,7 @@ import time
 import pytest
 
 from conftest import LONG, need, need_root
-from processes import held_threads, until
+from processes import held_threads, read, until
 from recordings import Recording, has_begun, ticks_so_far
 
 pytestmark = pytest.mark.waits
@@ -127,6 +127,15 @@ def stop_a_child(process):
     return None
 
 
+def end_child(pid):
+    """As long as it lives it may have the recording open: then that is taken to be written still."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:   # it has ended with its parent
+        return
+    until(lambda: "\nState:\tZ" in read("/proc/%d/status" % pid) or not os.path.exists("/proc/%d" % pid), "the child has ended")
+
+
 def test_interrupted_again_while_it_looks_up_names(stillframe, target, tmp_path):
     """A second Ctrl-C ends it at once. Names are missing then, and nothing else."""
     t, was_in_time = target("deep", 20, "spin"), False
@@ -136,9 +145,11 @@ def test_interrupted_again_while_it_looks_up_names(stillframe, target, tmp_path)
         until(lambda: ticks_so_far(output) > 50, "it is sampled", 60)
         is_early = time.monotonic() - began < 3   # later, names are looked up while it records, too
         process.send_signal(signal.SIGINT)
-        child = stop_a_child(process)   # which reads a file for it, and is ended with it
+        child = stop_a_child(process)   # which reads a file for it
         process.send_signal(signal.SIGINT)
         process.wait(timeout=20)
+        if child is not None:
+            end_child(child)
         was_in_time = is_early and child is not None and process.returncode == -signal.SIGINT
         if was_in_time:
             break
