@@ -29,6 +29,7 @@ static struct sf_thread threads[N_THREADS]; /* from id 10 on */
 static struct sf_task_run runs[N_THREADS];
 static bool is_gone, is_found, is_deep, is_plain;
 static unsigned n_met, n_looks;
+static uint64_t met_ns;
 static size_t n_found;
 static char told[512];
 
@@ -79,7 +80,8 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
-	(void)watch, (void)now_ns;
+	(void)watch;
+	met_ns = now_ns;
 	if (pid != 10) { /* of a program that begins */
 		snprintf(told + strlen(told), sizeof(told) - strlen(told), "thread %d ", tid);
 		return NULL;
@@ -305,6 +307,19 @@ static void test_in_order_with_all_time_shared_out(void **state)
 	for (unsigned i = 0; i < N_CPUS; i++)
 		assert_int_equal(pages[i]->data_tail, pages[i]->data_head);
 	assert_int_equal(sf_perf_batch(&perf, MS), 0);
+}
+
+/* The batch is wanted at 1 ms. A thread that is seen later has no time before that. */
+static void test_a_thread_is_known_since_its_record(void **state)
+{
+	(void)state;
+	sample(0, 10, 12, 3 * MS);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(met_ns, 3 * MS);
+	is_found = false;
+	sample(0, 10, 12, 4 * MS);
+	sf_perf_batch(&perf, 9 * MS);
+	assert_int_equal(met_ns, 9 * MS);
 }
 
 /* The counts are of the moment at which they are read, which may be long after the batch was wanted. */
@@ -1194,6 +1209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_in_order_with_all_time_shared_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_counts_are_of_now, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_thread_is_known_since_its_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_time_without_a_sample_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ended_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_samples, set_up, tear_down),

@@ -42,6 +42,12 @@ static void name_as_origin(const struct sf_perf *perf, int32_t origin, struct sf
 		name_of(perf, origin, newcomer->name);
 }
 
+/* A thread that began since the batch was wanted, for which stillframe may have waited, has not slept until then. */
+static uint64_t known_since(const struct sf_perf_record *record, uint64_t now_ns)
+{
+	return record->time_ns > now_ns ? record->time_ns : now_ns;
+}
+
 /*
  * All events are of the target's threads: what is not known is new. A thread whose id another one had is left to the next look
  * at all threads.
@@ -64,7 +70,7 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 			      newcomer.name, now_ns);
 	if (origin)
 		sf_watch_originates(&perf->base.watch, record->pid, origin);
-	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, known_since(record, now_ns));
 	if (thread)
 		thread->exec_ns = newcomer.exec_ns;
 	return thread;
