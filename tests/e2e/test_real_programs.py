@@ -391,6 +391,7 @@ def browse(everybodys, *before):
     return process.returncode, out, err
 
 
+@pytest.mark.alone   # on a busy machine the launch of its GPU process fails under the agent, once in some ten times: not understood yet
 @pytest.mark.long("handler")   # nothing here depends on the walk
 @by_both_walks
 def test_chromium_in_its_sandbox(everybodys, walk):
