@@ -100,4 +100,12 @@ void sf_interpose_thread_ends(void);
 /* Before a system call that the program makes by syscall(2) or prctl(2). */
 void sf_interpose_before(const struct sf_filter_call *call);
 
+/*
+ * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself. True:
+ * it was of the agent's signal, and is done: the kernel is not called. After such a call of another signal: our handler may
+ * depend on its action. Both are signal-safe.
+ */
+bool sf_interpose_own_action(const struct sf_filter_call *call);
+void sf_interpose_action_changed(const struct sf_filter_call *call);
+
 #endif

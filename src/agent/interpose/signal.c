@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigaction() and its kin, in front of libc's: where the signal is the one that we took, the
+ * sigaction() and its kin, in front of libc's, and rt_sigaction(2) by number: where the signal is the one that we took, the
  * program sees and changes its own action and not ours (frozen/signal/chain.h). All other signals go
  * straight on.
  *
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "agent/interpose/interpose.h"
 #include "agent/interpose/signals.h"
@@ -22,6 +23,7 @@
 
 /* linux/signal.h: the program never set it itself. */
 #define SA_RESTORER_ 0x04000000u
+#define KERNEL_SIGSET_SIZE 8
 
 typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
 
@@ -35,14 +37,32 @@ void sf_interpose_signal_init(void)
 	sf_agent_signal_set_seen((sigaction_fn *)dlsym(RTLD_DEFAULT, "sigaction") != found);
 }
 
+static void note_changed(int number)
+{
+	if (sf_chain_minds(number))
+		sf_chain_renew();
+}
+
 static int call_next(int number, const struct sigaction *action, struct sigaction *old)
 {
 	sigaction_fn *next = (sigaction_fn *)sf_interpose_next(SF_NEXT_sigaction);
 	int result = next ? next(number, action, old) : __sigaction(number, action, old);
 
-	if (action && sf_chain_minds(number))
-		sf_chain_renew();
+	if (action)
+		note_changed(number);
 	return result;
+}
+
+static void change_own(const struct sf_kernel_action *action, struct sf_kernel_action *old)
+{
+	struct sf_kernel_action before;
+
+	/* Before anything is written: both may be the same place. */
+	sf_chain_get(&before);
+	if (action)
+		sf_chain_set(action);
+	if (old)
+		*old = before;
 }
 
 static void to_kernel(const struct sigaction *action, struct sf_kernel_action *ret)
@@ -68,15 +88,26 @@ SF_INTERPOSED int sigaction(int number, const struct sigaction *action, struct s
 
 	if (!sf_agent_signal_is_ours(number))
 		return call_next(number, action, old);
-	/* Before anything is written: both may be the same place. */
-	sf_chain_get(&before);
-	if (action) {
+	if (action)
 		to_kernel(action, &after);
-		sf_chain_set(&after);
-	}
+	change_own(action ? &after : NULL, &before);
 	if (old)
 		from_kernel(&before, old);
 	return 0;
+}
+
+bool sf_interpose_own_action(const struct sf_filter_call *call)
+{
+	if (call->number != SYS_rt_sigaction || call->args[3] != KERNEL_SIGSET_SIZE || !sf_agent_signal_is_ours((int)call->args[0]))
+		return false;
+	change_own((const struct sf_kernel_action *)call->args[1], (struct sf_kernel_action *)call->args[2]);
+	return true;
+}
+
+void sf_interpose_action_changed(const struct sf_filter_call *call)
+{
+	if (call->number == SYS_rt_sigaction && call->args[1])
+		note_changed((int)call->args[0]);
 }
 
 /* Sets a handler with these flags, as signal() and the related functions do. */

@@ -82,6 +82,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
+	if (sf_interpose_own_action(&call))
+		return 0;
 	if (next && sf_filter_has_dispatch())
 		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if (number == SYS_exit)
@@ -90,6 +92,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	result = sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4],
 						       args[5]));
 	sf_interpose_come_back(aside);
+	sf_interpose_action_changed(&call);
 	return result;
 }
 #else

@@ -2,9 +2,9 @@
 /*
  * How long a thread was held. It stands from some moment while we sleep; the kernel does not say
  * which. But it counts how long we ourselves waited for a CPU once we were woken, and we are woken by
- * the first stop: so the thread stood at most since (now - that wait). When we did not sleep, it stood
- * at most since no thread did: several may stand, and each is answered by itself. Both are upper bounds, give or take a
- * microsecond, also where we wait for a CPU between the wait and the look at the clock.
+ * the first stop: so the thread stood at most since (now - that wait). When we did not sleep, the thread stood at most since
+ * the last moment at which none did: several may stand at once, and each is answered by itself. Both are upper bounds, give or
+ * take a microsecond, also where we wait for a CPU between the wait and the look at the clock.
  *
  * One per holding thread.
  */

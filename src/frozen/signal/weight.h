@@ -23,7 +23,7 @@
 #include "frozen/signal/thread_table.h"
 #include "frozen/signal/slot.h"
 
-/* That a thread has waited for a CPU: what the kernel counts beyond that, of a thread that slept before, was sleep. */
+/* The longest wait for a CPU that is believed. What the kernel counts as a longer one, of a thread that slept before, was sleep. */
 #define SF_LONGEST_WAIT_NS INT64_C(1000000000)
 
 struct sf_weight_taken {

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that sets the actions of all signals by the number of the system call, as Chromium does between fork() and exec. It
+ * sees and sets its own actions, by number and by sigaction(), and works before and after.
+ *
+ * in_actions NUMBER [SECONDS]: the number says nothing
+ */
+#include <sys/syscall.h>
+
+#include "in_spins.h"
+
+#define N_SIGNALS 64
+#define SIGSET_SIZE 8
+
+/* The kernel's (linux/signal_types.h), of x86-64. */
+struct action {
+	void (*handler)(int number);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static volatile sig_atomic_t calls;
+
+static void on_signal(int number)
+{
+	(void)number;
+	calls++;
+}
+
+static long by_number(int number, const struct action *action, struct action *old, long size)
+{
+	return syscall(SYS_rt_sigaction, number, action, old, size);
+}
+
+static const char *name_of(void (*handler)(int))
+{
+	return handler == on_signal ? "its own" : handler == SIG_IGN ? "ignored" : handler == SIG_DFL ? "default" : "another";
+}
+
+/* By both ways. */
+static void tell(const char *what)
+{
+	struct sigaction seen;
+	struct action action = { 0 };
+	long result = by_number(SIGPROF, NULL, &action, SIGSET_SIZE);
+
+	sigaction(SIGPROF, NULL, &seen);
+	raise(SIGPROF);
+	printf("%s: %ld %s, %s, called %d times\n", what, result, name_of(action.handler), name_of(seen.sa_handler), (int)calls);
+}
+
+static void change(void)
+{
+	const struct sigaction own = { .sa_handler = on_signal };
+	const struct action ignored = { .handler = SIG_IGN };
+	struct action before = { 0 };
+
+	sigaction(SIGPROF, &own, NULL);
+	tell("sigaction");
+	by_number(SIGPROF, &ignored, &before, SIGSET_SIZE);
+	printf("before %s\n", name_of(before.handler));
+	tell("by number");
+	printf("of another size %ld\n", by_number(SIGPROF, NULL, NULL, 4));
+}
+
+static void reset_all(void)
+{
+	const struct action action = { .handler = SIG_DFL };
+	struct action seen = { .handler = on_signal };
+	int n = 0;
+
+	for (int number = 1; number <= N_SIGNALS; number++)
+		n += by_number(number, &action, NULL, SIGSET_SIZE) == 0;
+	by_number(SIGPROF, NULL, &seen, SIGSET_SIZE);
+	printf("reset %d, %s\n", n, name_of(seen.handler));
+}
+
+int main(int argc, char **argv)
+{
+	const int64_t ns = argument(argc, argv, 2, 0.3) * NS_PER_S;
+
+	bounded(60);
+	spin_before(ns);
+	change();
+	reset_all();
+	spin_after(ns);
+	return 0;
+}
