@@ -14,7 +14,7 @@ import time
 import pytest
 
 from conftest import LONG, need, need_root
-from processes import held_threads, read, until
+from processes import held_threads, read, status_of, tids_of, until
 from recordings import Recording, has_begun, ticks_so_far
 
 pytestmark = pytest.mark.waits
@@ -107,11 +107,8 @@ def test_names_come_while_it_goes_on(stillframe, target, tmp_path):
 
 
 def children_of(process):
-    try:
-        tasks = "/proc/%d/task" % process.pid
-        return [int(pid) for tid in os.listdir(tasks) for pid in open("%s/%s/children" % (tasks, tid)).read().split()]
-    except FileNotFoundError:   # a thread of it has ended
-        return []
+    lists = (read("/proc/%d/task/%d/children" % (process.pid, tid)) for tid in tids_of(process.pid))
+    return [int(pid) for text in lists if text for pid in text.split()]
 
 
 def stop_a_child(process):
@@ -133,7 +130,7 @@ def end_child(pid):
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:   # it has ended with its parent
         return
-    until(lambda: "\nState:\tZ" in read("/proc/%d/status" % pid) or not os.path.exists("/proc/%d" % pid), "the child has ended")
+    until(lambda: (status_of(pid) or {"State": "Z"})["State"].startswith("Z"), "the child has ended")
 
 
 def test_interrupted_again_while_it_looks_up_names(stillframe, target, tmp_path):
