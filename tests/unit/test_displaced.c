@@ -219,22 +219,22 @@ static void a_thread_does_not_wait_for_ever(void **state)
 		thread.ran = ran;
 		thread.account.cpu_ns = most_ns - 1;
 		thread.run.cpu_ns = 7 + thread.account.cpu_ns;
-		assert_false(sf_displacement_is_overdue(&thread, REST_NS));
+		assert_false(sf_thread_is_overdue(&thread, REST_NS));
 		thread.account.cpu_ns = most_ns;
-		assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+		assert_true(sf_thread_is_overdue(&thread, REST_NS));
 	}
 	thread.use.is_much = false;
 	thread.account.cpu_ns = 0;
 	thread.run.cpu_ns = 7;
-	assert_true(sf_displacement_is_overdue(&thread, REST_NS)); /* it has no sample */
+	assert_true(sf_thread_is_overdue(&thread, REST_NS)); /* it has no sample */
 	thread.run.cpu_ns = 7 + 1999;
 	thread.account.cpu_ns = 999;
-	assert_false(sf_displacement_is_overdue(&thread, REST_NS)); /* 1000 ns have samples */
+	assert_false(sf_thread_is_overdue(&thread, REST_NS)); /* 1000 ns have samples */
 	thread.account.cpu_ns = 1000;
-	assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+	assert_true(sf_thread_is_overdue(&thread, REST_NS));
 	thread.run.cpu_ns = 7 + 100 * REST_NS;
 	thread.account.cpu_ns = 40 * REST_NS;
-	assert_true(sf_displacement_is_overdue(&thread, REST_NS));
+	assert_true(sf_thread_is_overdue(&thread, REST_NS));
 }
 
 int main(void)

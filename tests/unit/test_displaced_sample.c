@@ -26,8 +26,7 @@ static unsigned n_holds, n_sent, n_dropped;
 static unsigned n_compared;
 static bool is_refused, has_moved, has_run;
 
-bool __wrap_sf_displacement_woke(struct sf_displacement *displacement, struct sf_task *self);
-bool __wrap_sf_displacement_is_of(const struct sf_displacement *displacement, struct sf_thread *thread);
+uint64_t __wrap_sf_task_turn_ns(struct sf_task *task);
 bool __wrap_sf_task_run(struct sf_task *task, struct sf_task_run *ret);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 void __wrap_sf_ptrace_hold(struct sf_capture *of, struct sf_thread *thread, uint64_t now_ns);
@@ -37,17 +36,11 @@ struct sf_stack_copy *__wrap_sf_relay_reserve(struct sf_relay *relay, uint32_t r
 void __wrap_sf_relay_drop(struct sf_relay *relay);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
 
-bool __wrap_sf_displacement_woke(struct sf_displacement *displacement, struct sf_task *self)
+/* The holding thread is none of the threads: its id is 0. */
+uint64_t __wrap_sf_task_turn_ns(struct sf_task *task)
 {
-	(void)displacement, (void)self;
-	return true;
-}
-
-bool __wrap_sf_displacement_is_of(const struct sf_displacement *displacement, struct sf_thread *thread)
-{
-	(void)displacement;
-	n_compared++;
-	return thread->task.tid == displaced_tid;
+	n_compared += task->tid != 0;
+	return !task->tid || task->tid == displaced_tid ? 2 * MS : MS;
 }
 
 bool __wrap_sf_task_run(struct sf_task *task, struct sf_task_run *ret)
@@ -129,26 +122,31 @@ static uint64_t need_but_12(const struct sf_capture *of, const struct sf_thread 
 	return thread->task.tid == 12 ? 0 : 1 + thread->account.cpu_ns;
 }
 
+/* After a sleep on the CPU of the first thread. */
+static struct sf_thread *find_displaced(void)
+{
+	capture.displacement = (struct sf_displacement){ .is_aimed = true, .tid = 10 };
+	return sf_ptrace_displaced(&capture, need_but_12);
+}
+
 static void another_thread_may_have_been_displaced(void **state)
 {
 	(void)state;
-	capture.displacement.tid = 10;
 	displaced_tid = 10;
-	assert_ptr_equal(sf_ptrace_displaced(&capture, need_but_12), &threads[0]);
+	assert_ptr_equal(find_displaced(), &threads[0]);
 	displaced_tid = 11;
-	assert_ptr_equal(sf_ptrace_displaced(&capture, need_but_12), &threads[1]);
+	assert_ptr_equal(find_displaced(), &threads[1]);
 	displaced_tid = 12;
-	assert_null(sf_ptrace_displaced(&capture, need_but_12));
+	assert_null(find_displaced());
 }
 
 /* The comparison is dear. The thread that the holding thread aimed at is compared in any case. */
 static void a_thread_that_has_not_run_is_not_compared(void **state)
 {
 	(void)state;
-	capture.displacement.tid = 10;
 	displaced_tid = 11;
 	has_run = false;
-	assert_null(sf_ptrace_displaced(&capture, need_but_12));
+	assert_null(find_displaced());
 	assert_int_equal(n_compared, 1);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "capture/ptrace/little_use.h"
+#include "capture/ptrace/unsampled.h"
 #include "capture/ptrace/watched.h"
 
 #define MS UINT64_C(1000000)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "capture/ptrace/on_cpu.h"
+#include "capture/ptrace/account.h"
 
 #define MS UINT64_C(1000000)
 

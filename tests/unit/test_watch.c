@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "capture/ptrace/unseen.h"
+#include "capture/ptrace/unsampled.h"
 #include "capture/ptrace/watch.h"
 #include "frozen/raw.h"
 
@@ -1500,7 +1500,7 @@ static void a_rest_may_be_elapsed_time_only(void **state)
 	expect("thread 2: 41 b\nthread 3: 42 b\nend 3: 0 us\ngone 2: cpu 0 us, wall 30000 us, 3 ticks\nend 2: 0 us\n");
 }
 
-/* Of two that end at once, and use little, the one with a sample takes the time of the other, which ends first (little_use.h). */
+/* Of two that end at once, and use little, the one with a sample takes the time of the other, which ends first (unsampled.h). */
 static void threads_that_end_at_once_share(void **state)
 {
 	(void)state;
@@ -1592,7 +1592,7 @@ static void what_was_passed_over_was_used(void **state)
 	expect("again 4: cpu 5000 us, 1 ticks\nend 4: 5000 us\nagain 3: cpu 4000 us, 1 ticks\nend 3: 4000 us\n"
 	       "again 2: cpu 10000 us, 1 ticks\nend 2: 10000 us\n");
 	sf_watch_end(&watch, now_ns);
-	expect("end 1: 0 us\nagain 5: cpu 4000 us, 1 ticks\nend 5: 4000 us\n"); /* first those without a sample (little_use.h) */
+	expect("end 1: 0 us\nagain 5: cpu 4000 us, 1 ticks\nend 5: 4000 us\n"); /* first those without a sample (unsampled.h) */
 }
 
 /*

@@ -29,7 +29,7 @@ void sf_perf_deep_want(struct sf_perf *perf, struct sf_thread *thread)
 static bool waits_for_displacement(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return thread->use.is_some && !perf->base.displacement.is_missing &&
-	       !sf_displacement_is_overdue(thread, perf->base.period_ns);
+	       !sf_thread_is_overdue(thread, perf->base.period_ns);
 }
 
 /* False: the thread is gone. */

@@ -218,7 +218,7 @@ static void count_costs(struct sf_perf_sleeps *sleeps, const struct sf_overhead_
 }
 
 /*
- * From now on the records say how long threads run (capture/ptrace/on_cpu.h). The next sample of a sleep stands for the
+ * From now on the records say how long threads run (capture/ptrace/account.h). The next sample of a sleep stands for the
  * time that its thread has slept without records and without a look.
  */
 static void count_all(struct sf_perf *perf, uint64_t now_ns)

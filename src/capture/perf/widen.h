@@ -25,7 +25,7 @@
 #ifndef SF_CAPTURE_PERF_WIDEN_H
 #define SF_CAPTURE_PERF_WIDEN_H
 
-#include "capture/ptrace/unseen.h"
+#include "capture/ptrace/unsampled.h"
 
 struct sf_perf;
 

@@ -1,10 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What samples take out of the account of a thread (thread.h). */
+/* The account of a thread: its CPU time by the kernel's records of its switches, and what samples take. */
+#include "capture/ptrace/account.h"
+
 #include "capture/ptrace/thread.h"
 #include "frozen/signal/ticks.h"
+#include "os/clock.h"
 
+#define TICK_NS 10000000 /* the kernel brings the count of a thread that runs up to date so often, at least */
 #define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
+#define OVERDUE_PERIODS 40      /* of CPU time without a sample */
+#define OVERDUE_PERIODS_FIRST 4 /* ... of a thread that has none yet */
+
+/* --- the CPU time by the records of switches --- */
+
+void sf_on_cpu_counted(struct sf_on_cpu *on_cpu, uint64_t cpu_ns, uint64_t now_ns)
+{
+	on_cpu->cpu_ns = cpu_ns;
+	on_cpu->counted_ns = now_ns;
+	on_cpu->ran_ns = on_cpu->late_ns = 0;
+}
+
+/* The count was read when the thread had run for so long. */
+static uint64_t late(uint64_t ran_ns)
+{
+	return ran_ns < TICK_NS ? ran_ns : TICK_NS;
+}
+
+void sf_on_cpu_switch(struct sf_on_cpu *on_cpu, uint64_t time_ns, bool leaves)
+{
+	const bool is_first = !on_cpu->is_followed;
+	const uint64_t counted_ns = on_cpu->counted_ns, since_ns = is_first ? counted_ns : on_cpu->since_ns;
+
+	on_cpu->is_followed = true;
+	on_cpu->since_ns = leaves ? 0 : time_ns;
+	if (!leaves || !since_ns || time_ns <= counted_ns)
+		return;
+	if (since_ns <= counted_ns)
+		on_cpu->late_ns = is_first ? TICK_NS : late(counted_ns - since_ns);
+	on_cpu->ran_ns += time_ns - (since_ns > counted_ns ? since_ns : counted_ns);
+}
+
+/*
+ * How much more the kernel's record of the end may say: no thread runs for longer than the time that has passed. Where
+ * switches are recorded, that record may be wrong. Then what the kernel's count lacks is taken from it, and no more.
+ */
+static uint64_t most_of(const struct sf_on_cpu *on_cpu, const struct sf_switches *switches, uint64_t now_ns)
+{
+	if (!on_cpu->counted_ns)
+		return UINT64_MAX;
+	if (!switches->are_recorded)
+		return now_ns - on_cpu->counted_ns + TICK_NS;
+	return sf_on_cpu_is_complete(on_cpu, switches) ? on_cpu->late_ns : TICK_NS;
+}
+
+uint64_t sf_on_cpu_end(const struct sf_on_cpu *on_cpu, uint64_t ended_ns, const struct sf_switches *switches, uint64_t now_ns)
+{
+	const uint64_t least_ns = on_cpu->cpu_ns + (sf_on_cpu_is_complete(on_cpu, switches) ? on_cpu->ran_ns : 0);
+	const uint64_t more_ns = ended_ns > least_ns ? ended_ns - least_ns : 0;
+
+	return more_ns <= most_of(on_cpu, switches, now_ns) ? least_ns + more_ns : least_ns;
+}
+
+void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
+{
+	thread->run.cpu_ns += cpu_ns;
+	thread->account.cpu_ns += cpu_ns;
+	thread->account.awake_ns += (int64_t)cpu_ns;
+}
+
+bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches)
+{
+	const uint64_t end_ns = sf_on_cpu_end(&thread->on_cpu, thread->ended_cpu_ns, switches, sf_now_ns());
+
+	if (end_ns <= thread->run.cpu_ns)
+		return false;
+	sf_thread_add_cpu(thread, end_ns - thread->run.cpu_ns);
+	return true;
+}
+
+/* --- what samples take --- */
 
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
 static void borrow(struct sf_thread *thread, int64_t more_ns)
@@ -148,4 +223,12 @@ struct sf_weight sf_thread_take_held(struct sf_thread *thread, uint64_t period_n
 
 	thread->batch.n_held = 0;
 	return take_part(thread, held_ns, held_ns, all_ns ? all_ns : 1, period_ns);
+}
+
+bool sf_thread_is_overdue(const struct sf_thread *thread, uint64_t period_ns)
+{
+	const uint64_t most_ns = (thread->ran ? OVERDUE_PERIODS : OVERDUE_PERIODS_FIRST) * period_ns;
+	const uint64_t sampled_ns = thread->run.cpu_ns - thread->first_cpu_ns - thread->account.cpu_ns;
+
+	return thread->account.cpu_ns >= (thread->use.is_much || sampled_ns > most_ns ? most_ns : sampled_ns);
 }

@@ -51,11 +51,4 @@ bool sf_displacement_is_of(const struct sf_displacement *displacement, struct sf
 enum sf_displaced_place sf_displacement_place(const struct sf_displacement *displacement, const struct sf_thread *thread,
 					      bool machine_is_busy);
 
-/*
- * Whether the thread has used so much CPU time since its last sample that it is held at a tick, displaced or not. A thread
- * that runs little is displaced seldom, and at its end the time since its last sample is a loss if it is more than the
- * thread's samples stand for. So that is the most for it, and its first sample does not wait at all.
- */
-bool sf_displacement_is_overdue(const struct sf_thread *thread, uint64_t period_ns);
-
 #endif

@@ -2,8 +2,7 @@
 /* How the account of a watched thread ends: its rest goes to its last sample, or is a loss. */
 #include <string.h>
 
-#include "capture/ptrace/little_use.h"
-#include "capture/ptrace/unseen.h"
+#include "capture/ptrace/unsampled.h"
 #include "capture/ptrace/watched.h"
 #include "frozen/signal/ticks.h"
 

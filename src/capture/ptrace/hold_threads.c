@@ -48,7 +48,7 @@ static bool is_beside_deep(const struct sf_capture *capture, struct sf_thread *t
 {
 	const uint64_t size = sf_thread_whole_size(thread, copy->regs.r[sf_arch_host()->sp]);
 
-	return thread->batch.n_held && size && size <= SF_PERF_MAX_STACK && !sf_displacement_is_overdue(thread, capture->period_ns);
+	return thread->batch.n_held && size && size <= SF_PERF_MAX_STACK && !sf_thread_is_overdue(thread, capture->period_ns);
 }
 
 /* False: the hold gives no sample. */

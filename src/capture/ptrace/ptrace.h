@@ -64,7 +64,7 @@ void sf_ptrace_tick(struct sf_capture *capture, uint64_t now_ns);
 /* Whether none of the threads that are watched has run lately. So none of them has begun another thread, or a program. */
 bool sf_ptrace_all_sleep(const struct sf_capture *capture, uint64_t now_ns);
 
-/* --- displaced_sample.c --- */
+/* --- displaced.c: the sample --- */
 
 /* CPU time of a thread, plus 1, for which a sample at its displacement is to stand. 0: its samples come otherwise. */
 typedef uint64_t sf_ptrace_need_fn(const struct sf_capture *capture, const struct sf_thread *thread);

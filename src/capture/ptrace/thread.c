@@ -281,23 +281,6 @@ void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *befo
 	thread->account.asleep_ns -= awake_ns;
 }
 
-void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
-{
-	thread->run.cpu_ns += cpu_ns;
-	thread->account.cpu_ns += cpu_ns;
-	thread->account.awake_ns += (int64_t)cpu_ns;
-}
-
-bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches)
-{
-	const uint64_t end_ns = sf_on_cpu_end(&thread->on_cpu, thread->ended_cpu_ns, switches, sf_now_ns());
-
-	if (end_ns <= thread->run.cpu_ns)
-		return false;
-	sf_thread_add_cpu(thread, end_ns - thread->run.cpu_ns);
-	return true;
-}
-
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 {
 	sf_thread_add_elapsed(thread, now_ns);

@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread as the engines outside (ptrace, perf, bpf) keep it: the last look at it, and the time for which no sample
- * stands yet.
- *
- * The account of a thread:
- *
- *   awake_ns + asleep_ns  elapsed time since its last samples, by its state at each look
- *   cpu_ns                CPU time by the kernel's count since its last sample
- *
- * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes the part of awake_ns that
- * was not CPU time. A sample of a sleeping thread takes asleep_ns, less the CPU time that is longer than awake_ns. CPU
- * time is measured, and being awake is only sampled. So where a sample's CPU time is longer than awake_ns, the rest is
- * taken from asleep_ns, and from awake_ns to come (below zero).
+ * stands yet (account.h).
  *
  * Owned by the holding thread. The walking thread has `carried`, and writes the fields marked "shared".
  */
@@ -22,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/ptrace/on_cpu.h"
-#include "capture/ptrace/stack_leads.h"
+#include "capture/ptrace/account.h"
+#include "capture/ptrace/stack_copy.h"
 #include "capture/sink.h"
 #include "os/task.h"
 
@@ -41,14 +31,6 @@ struct sf_copy_needs {
 	_Atomic uint64_t root_sp;     /* shared: sp of the thread's first frame, where the last walk that was whole came to it; 0: none */
 	_Atomic uint32_t n_same_root; /* shared: walks in a row that came to root_sp, at most SF_ROOT_SETTLED */
 	_Atomic uint64_t hold_at_sp;  /* shared: sp of the sleep whose walk needs registers that only a hold has; 0: none */
-};
-
-/* Time for which no sample stands yet. The text above has the rules. */
-struct sf_thread_account {
-	uint64_t cpu_ns;
-	int64_t  awake_ns, asleep_ns;
-	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
-	uint64_t beyond_ns;      /* CPU time, not in cpu_ns, that is more than the samples of events can stand for */
 };
 
 /* How the thread uses its CPUs, measured every 100 ms. */
@@ -164,12 +146,12 @@ struct sf_thread {
 
 	struct sf_task_run run;
 	struct sf_task_look look;
-	uint64_t glance_switches; /* at the last comparison with the whole process (unseen.h) */
+	uint64_t glance_switches; /* at the last comparison with the whole process (unsampled.h) */
 	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight; what has been counted is the difference */
 	uint64_t seen_ns;        /* time of the last tick that looked ... */
 	uint64_t looked_ns;      /* ... and when the thread's turn came */
 	uint64_t ended_cpu_ns;   /* its CPU time by the kernel's record of its end; 0: unknown */
-	struct sf_on_cpu on_cpu; /* the same since run.cpu_ns was read, by the records of its switches */
+	struct sf_on_cpu on_cpu; /* the same since run.cpu_ns was read, by the records of its switches (account.h) */
 	uint64_t exec_ns;        /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be read */
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
@@ -257,14 +239,6 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_call,
  */
 void sf_thread_add_hold(struct sf_thread *thread, const struct sf_task_run *before, uint64_t stopped_ns, uint64_t now_ns);
 
-/* CPU time, on top of what the last look has counted. */
-void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns);
-/*
- * Adds the CPU time of an ended thread since its last look, by the kernel's records (on_cpu.h). False:
- * there is no more.
- */
-bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches);
-
 /*
  * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran
  * or waited for a CPU, and asleep for the rest. The state that its last look found counts no longer if it ran since
@@ -275,26 +249,6 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 /* The same, with a look at the thread if it ran. */
 bool sf_thread_measure_and_look(struct sf_thread *thread, uint64_t now_ns);
 
-/* The first of n equal shares of the account of an awake thread, for one of n samples. */
-struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
-/* What a hold takes in place of samples (batch.n_held), and no more are due: the time since the batch is the next samples'. */
-struct sf_weight sf_thread_take_held(struct sf_thread *thread, uint64_t period_ns);
-
-/*
- * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a
- * sample of it stands. In a system call that is the CPU time since its last hold, as far as there is time; else what is
- * more than samples in calls may take. False: no sample.
- */
-bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret);
-
-/* Takes what CPU time is longer than the time awake from the time asleep, as far as there is any: as a sample does. */
-void sf_thread_balance(struct sf_thread *thread);
-
-/* Empties the account of an awake or of a sleeping thread into the weight of a sample or a loss. */
-struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
-struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
-/* The same of a recorded sleep of `ns`. The caller has taken it off the account. */
-struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns);
 /* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 
@@ -303,7 +257,7 @@ struct sf_copy_plan sf_thread_copy_plan(struct sf_thread *thread);
 
 /*
  * Whether the kernel's copies of its stack are not enough, as by perf: it is deeper than these can be, or the thread is
- * on another stack (stack_leads.h). Such a thread is to be held.
+ * on another stack (stack_copy.h). Such a thread is to be held.
  */
 #define SF_TOO_SHORT 64
 static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)

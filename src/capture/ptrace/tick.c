@@ -3,8 +3,8 @@
  * A tick of the ptrace engine: the looks at all threads. Threads that have slept for long are passed over, as long as the
  * CPU clocks of their processes show that none of them has run.
  */
-#include "capture/ptrace/little_use.h"
 #include "capture/ptrace/ptrace.h"
+#include "capture/ptrace/unsampled.h"
 
 #define LONG_ASLEEP 20              /* looks without a change after which a thread is passed over ... */
 #define PASSED_OVER_NS 50000000     /* ... unless a thread may have run that was passed over: then so often */
@@ -35,7 +35,7 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 static bool waits_for_displacement(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	return sf_thread_needs_displacement(thread) && !capture->displacement.is_missing &&
-	       !sf_displacement_is_overdue(thread, capture->period_ns);
+	       !sf_thread_is_overdue(thread, capture->period_ns);
 }
 
 /* False when the thread is gone. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scans for the processes and threads of a target. */
+/* Scans for the processes and threads of a target: searches for new ones, and looks at those that are known. */
 #include "capture/ptrace/watch.h"
 
 #include <unistd.h>
@@ -9,7 +9,9 @@
 #include "os/cgroup.h"
 #include "os/process.h"
 
-#define SCAN_MIN_NS 10000000
+#define SCAN_SHARE 100          /* a scan, or a search for children, is followed by this many times its CPU time of pause ... */
+#define SCAN_MIN_NS 10000000    /* ... and a scan by this at the least */
+#define CHILDREN_MIN_NS 2000000 /* ... and a search by this: short-lived processes are what `make` and shells are made of */
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
 		   struct sf_error *err)
@@ -47,6 +49,94 @@ void sf_watch_close(struct sf_watch *watch)
 	sf_vec_deinit(&watch->unreaped.ids);
 }
 
+/* --- the search for processes: those of the machine or of a control group, and children --- */
+
+static bool add_process(struct sf_watch *watch, int32_t pid)
+{
+	const int32_t parent = sf_process_parent(pid);
+	const struct sf_watched_process process = { .pid = pid, .parent = parent, .origin = parent };
+
+	return sf_vec_push(&watch->processes, process);
+}
+
+static bool is_unreaped(const struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->unreaped.ids.n; i++) {
+		if (watch->unreaped.ids.items[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a process has ended, and its end is counted or was before the recording: until its parent waits for it, a search
+ * finds it. An engine that has records of ends has counted all.
+ */
+static bool is_over(const struct sf_watch *watch, int32_t pid)
+{
+	const bool was_there = !watch->n_scans && !watch->options->child;
+	struct sf_program program;
+
+	return (was_there || watch->keeps_ended || is_unreaped(watch, pid)) && !sf_process_program(pid, &program);
+}
+
+/* Adds the processes of the machine or of the control group that are new, but those of the kernel: they come by their samples. */
+static void add_all(struct sf_watch *watch)
+{
+	struct sf_ids ids = { 0 };
+
+	if (watch->cgroup)
+		sf_cgroup_processes(watch->cgroup, &ids);
+	else
+		sf_process_all(&ids);
+	for (size_t i = 0; i < ids.ids.n; i++) {
+		const int32_t pid = ids.ids.items[i];
+
+		if (sf_watch_find_process(watch, pid) || sf_process_is_kernel(pid) || is_over(watch, pid))
+			continue;
+		if (!add_process(watch, pid))
+			break;
+	}
+	sf_vec_deinit(&ids.ids);
+}
+
+/* Adds those of the processes from this index on that are not over. */
+static void add_found(struct sf_watch *watch, const struct sf_ids *ids, size_t first)
+{
+	struct sf_ids unreaped = { 0 };
+	bool fine = true;
+
+	for (size_t i = first; i < ids->ids.n && fine; i++) {
+		const int32_t pid = ids->ids.items[i];
+
+		fine = is_over(watch, pid) ? sf_vec_push(&unreaped.ids, pid) : add_process(watch, pid);
+	}
+	sf_vec_deinit(&watch->unreaped.ids);
+	watch->unreaped = unreaped;
+}
+
+/* Adds the descendants that are new. True when there are any. */
+static bool add_children(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_before = watch->processes.n;
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
+	struct sf_ids ids = { 0 };
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!sf_vec_push(&ids.ids, watch->processes.items[i].pid))
+			break;
+	}
+	if (ids.ids.n == watch->processes.n)
+		sf_process_descendants(&ids);
+	add_found(watch, &ids, n_before);
+	sf_vec_deinit(&ids.ids);
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
+	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
+	return watch->processes.n > n_before;
+}
+
+/* --- the scan --- */
+
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
@@ -54,7 +144,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (!watch->n_scans && !watch->options->child)
 		watch->begun = sf_process_start_clock();
 	if (watch->options->children && !watch->knows_children && now_ns >= watch->next_children_ns) {
-		if (sf_watch_add_children(watch, now_ns))
+		if (add_children(watch, now_ns))
 			watch->next_scan_ns = 0;
 		watch->knows_children = watch->keeps_ended;
 	}
@@ -63,13 +153,13 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	watch->n_scans++;
 	watch->has_kept = false;
 	if (watch->options->all && !sf_watch_is_sampled(watch))
-		sf_watch_add_all(watch);
+		add_all(watch);
 	sf_watch_look_at_processes(watch, now_ns);
 	sf_watch_list_threads(watch, now_ns);
 	if (!watch->has_kept)
 		sf_watch_lose_children(watch);
 	sf_watch_renew_names(watch, now_ns);
-	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SF_WATCH_SCAN_SHARE;
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
 	return watch->processes.n > 0 || watch->options->all;
 }
@@ -86,6 +176,8 @@ void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns)
 	}
 	watch->has_kept = false;
 }
+
+/* --- the CPU clocks of processes --- */
 
 uint64_t sf_watch_cpu_ns(const struct sf_watch *watch)
 {

@@ -34,7 +34,7 @@ struct sf_watched_process {
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
 	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
-	struct sf_use_shares little; /* of its threads that use little (little_use.h) */
+	struct sf_use_shares little; /* of its threads that use little (unsampled.h) */
 };
 
 struct sf_watch {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a watch (watch.h), for its own files only: its processes (watched_processes.c, process_search.c) and its
- * threads (watched_threads.c).
+ * The parts of a watch (watch.h), for its own files only: its processes (watched_processes.c) and its threads
+ * (watched_threads.c).
  */
 #ifndef SF_CAPTURE_PTRACE_WATCHED_H
 #define SF_CAPTURE_PTRACE_WATCHED_H
 
 #include "capture/ptrace/watch.h"
-
-#define SF_WATCH_SCAN_SHARE 100     /* a scan is followed by this many times its CPU time of pause */
 
 /* --- processes --- */
 
@@ -17,15 +15,6 @@ bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid);
 
 /* The process with this id, or NULL. Valid until a process is added or ended. */
 struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid);
-
-/*
- * Adds the processes of the machine or of the control group that are new, but those of the kernel: they come by their
- * samples.
- */
-void sf_watch_add_all(struct sf_watch *watch);
-
-/* Adds the descendants that are new. True when there are any. */
-bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns);
 
 /* Looks at each process, passes new programs to the relay, and ends the processes that are gone. */
 void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns);

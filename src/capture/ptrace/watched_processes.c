@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "capture/ptrace/little_use.h"
-#include "capture/ptrace/unseen.h"
+#include "capture/ptrace/unsampled.h"
 
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 
