@@ -6,7 +6,6 @@
  */
 #include <unistd.h>
 
-#include "capture/bpf/iterator.h"
 #include "capture/bpf/source.h"
 #include "capture/dump.h"
 #include "capture/perf/allowed.h"
