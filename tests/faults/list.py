@@ -171,7 +171,7 @@ FAULTS = [
     ("frozen/signal/event_sample.c", "trace->frames[n_own].image == trace->frames[0].image", "false", "test_event_sample"),
     ("agent/coreclr/clr_events.c", "kind && event->id == kind->id ?", "kind ?", "test_clr_events"),
     ("runtime/coreclr/events.c", "if (size < kind->amount_at + sizeof(amount))", "if (size < kind->amount_at)", "test_clr_events"),
-    ("capture/signal/stream_events.c", "feeds->n_counted < feeds->n_counting", "feeds->n_counted == 0", "test_stream_reader"),
+    ("capture/signal/stream_feed.c", "feeds->n_counted < feeds->n_counting", "feeds->n_counted == 0", "test_stream_reader"),
     ("frozen/signal/weight.c", "ret.cpu_ns + take_run_delay(entry)", "ret.cpu_ns + 0 * take_run_delay(entry)", "test_weight"),
     ("frozen/signal/weight.c", "began_ns <= WAKE_NS;", "began_ns <= 1000 * WAKE_NS;", "test_weight"),
     ("frozen/exit_x86_64.c", ".is_ahead = pops_sp(search->reader, next) });", "});", "test_code_x86_64"),

@@ -4,8 +4,7 @@
  * All other code uses sf_engine_signal (engine.h).
  *
  *   signal.c         the engine: from the beginning to the end of a recording
- *   looks.c          a look at the child, the callers and all agents
- *   agents.c         the agents of a recording: which call, and which have gone
+ *   agents.c         the agents of a recording: looks at the child, the callers and all agents
  *   agent.c          one agent: the messages to it and from it, its outbox
  *   agent_start.c    the path of the agent's library, and its options as texts
  *   options.c        the options of `record` that go to the agent
@@ -88,27 +87,17 @@ struct sf_capture {
 /* For an agent to call, and to be ready. */
 #define SF_SIGNAL_CALL_NS UINT64_C(10000000000)
 
-/* --- looks.c --- */
+/* --- agents.c. False only where the recording cannot go on. --- */
 
-/* Looks once at the child, the callers and all agents. *more_ret: there is more to read at once. False: the recording cannot go on. */
+/* Looks once at the child, the callers and all agents. *more_ret: there is more to read at once. */
 bool sf_signal_look(struct sf_capture *capture, bool *more_ret, struct sf_error *err);
 /*
  * Waits until an agent calls or sends a message, and no longer than outboxes can wait. Marks the agents that the next
  * look hears: those that sent a message meanwhile. `skip`: does not wait, and marks all of them.
  */
 void sf_signal_rest(struct sf_capture *capture, bool skip);
-
-/* --- agents.c. False only where the recording cannot go on. --- */
-
-/* Takes the agents that call, up to a bound, and turns away those that may not. Does not wait. */
-bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
-/* Now and then: ends those whose process is not there any more, or that did not begin in time. */
-bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
+/* Frees the agents that have ended. */
 void sf_signal_forget_ended(struct sf_capture *capture);
-/* Looks at the processes whose agents went, and forgets those that have ended or are not heard of for long. */
-void sf_signal_look_for_away(struct sf_capture *capture, uint64_t now_ns);
-/* Whether a process that was chosen has an agent. */
-bool sf_signal_first_is_there(const struct sf_capture *capture);
 /* A note for the user, about this process. */
 bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err);
 

@@ -194,3 +194,17 @@ bool sf_feed_start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct
 	feed->label_numbers = sf_intern_create();
 	return (feed->numbers && feed->label_numbers) || sf_fail_memory(err);
 }
+
+bool sf_feeds_finish(const struct sf_feeds *feeds, const struct sf_sink *sink, struct sf_error *err)
+{
+	const struct sf_measure measure = {
+		.name = feeds->measure,
+		.unit = feeds->unit,
+		.is_counted = true,
+		.counted = feeds->counted,
+	};
+
+	if (!*feeds->measure || feeds->n_counted < feeds->n_counting)
+		return true;
+	return !sink->measure || sink->measure(sink->arg, &measure, err);
+}

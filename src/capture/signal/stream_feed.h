@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The state of a feed (stream_reader.h), for the files that decode records: stream_reader.c, and stream_events.c for a
- * runtime's events.
- */
+/* The state of a feed (stream_reader.h), for stream_reader.c, which decodes its records. */
 #ifndef SF_CAPTURE_SIGNAL_STREAM_FEED_H
 #define SF_CAPTURE_SIGNAL_STREAM_FEED_H
 
@@ -37,11 +34,5 @@ bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct s
 
 /* A record's frames become feed->frames. False: no memory. */
 bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n);
-
-/* The records MEASURE, EVENT and EVENT_LOSS, as sf_feed_record. */
-bool sf_feed_measure(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
-bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
-bool sf_feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record,
-			struct sf_error *err);
 
 #endif
