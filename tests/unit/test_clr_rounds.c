@@ -17,9 +17,9 @@
 
 #include "agent/coreclr/clr_guid.h"
 #include "agent/coreclr/clr_profiler.h"
-#include "agent/coreclr/clr_results.h"
 #include "agent/coreclr/clr_rounds.h"
-#include "agent/sampler/round_call.h"
+#include "agent/coreclr/clr_walked.h"
+#include "agent/sampler/sampler.h"
 #include "form.h"
 #include "frozen/raw.h"
 #include "os/clock.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPUs that the sampler may run on, by the threads that wake it (agent/sampler/cpu_affinity.h). */
-#include "agent/sampler/cpu_affinity.h"
+/* The CPUs that the sampler may run on, by the threads that wake it (agent/sampler/scheduling.h). */
+#include "agent/sampler/scheduling.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

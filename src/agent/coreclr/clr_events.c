@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "agent/coreclr/clr_absence.h"
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/threads/events.h"
 #include "frozen/runtime_list.h"
@@ -126,7 +125,7 @@ bool sf_clr_events_begin(const struct sf_agent_options *options, struct sf_error
 void sf_clr_events_stop(void)
 {
 	if (atomic_load(&wanted) && !came)
-		sf_clr_note_absence("no .NET runtime reported an event");
+		sf_clr_profiler_note_absence("no .NET runtime reported an event");
 }
 
 void sf_clr_events_end(void)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts that need a profiler, and the profiler's life: it comes up, gets its event mask, and detaches. */
+/* The parts that need a profiler, and the profiler's life: it comes up, gets its event mask, and detaches. Where none comes up: why. */
 #include "agent/coreclr/clr_profiler.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/coreclr/clr_guid.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/threads/note.h"
 #include "runtime/coreclr/load.h"
 #include "runtime/coreclr/profiler_id.h"
 
@@ -19,6 +23,7 @@
  */
 #define DETACH_MS 200
 #define MAX_LEAVING 8
+#define MAX_NOTE 256
 
 /*
  * `lock` protects all but the arrays, which the runtime's threads use without it. It is held for no call that waits for
@@ -284,4 +289,35 @@ bool sf_clr_profiler_is_up(void)
 	result = is_up();
 	pthread_mutex_unlock(lock);
 	return result;
+}
+
+/* --- why none came up: a runtime that does not load a profiler prints nothing --- */
+
+static bool is_set_to(const char *variable, const char *value)
+{
+	const char *found = getenv(variable);
+
+	return found && strcmp(found, value) == 0;
+}
+
+/* In the order in which a reason counts. */
+static const char *reason(void)
+{
+	if (!sf_clr_is_in(getpid()))
+		return "there was none in the process";
+	if (is_set_to("DOTNET_EnableDiagnostics", "0"))
+		return "DOTNET_EnableDiagnostics=0 forbids profilers";
+	if (is_set_to("DOTNET_EnableDiagnostics_Profiler", "0"))
+		return "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers";
+	if (!is_set_to("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1") && !is_set_to("CORECLR_ENABLE_PROFILING", "1"))
+		return "it started without the variables by which it loads the agent, and after the profile";
+	return "it did not load the agent as a profiler, and does not say why";
+}
+
+void sf_clr_profiler_note_absence(const char *consequence)
+{
+	char text[MAX_NOTE];
+
+	snprintf(text, sizeof(text), "%s: %s", consequence, reason());
+	sf_note(text);
 }

@@ -69,6 +69,12 @@ void sf_clr_profiler_end(const struct sf_clr_part *part);
 /* Whether the profiler is up. */
 bool sf_clr_profiler_is_up(void);
 
+/*
+ * No profiler came up in a profile that needs one. Writes what follows from it, and the reason as far as it shows in the process,
+ * as a note for the user into the stream.
+ */
+void sf_clr_profiler_note_absence(const char *consequence);
+
 /* --- for profiler.c: what the runtime calls --- */
 
 /* A runtime that starts is loading the library. It offers the agent to be a profiler next. */

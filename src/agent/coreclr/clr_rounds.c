@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/coreclr/clr_absence.h"
 #include "agent/coreclr/clr_profiler.h"
-#include "agent/coreclr/clr_results.h"
 #include "agent/coreclr/clr_stack.h"
 #include "agent/coreclr/clr_walked.h"
-#include "agent/sampler/round_call.h"
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/threads.h"
 #include "frozen/coreclr/coreclr.h"
@@ -370,7 +367,7 @@ bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 void sf_clr_rounds_stop(void)
 {
 	if (rounds.walk != SF_AGENT_WALK_OURS && !atomic_load(&rounds.came_up))
-		sf_clr_note_absence("the .NET runtime walked no thread for stillframe, whose own walk was used");
+		sf_clr_profiler_note_absence("the .NET runtime walked no thread for stillframe, whose own walk was used");
 }
 
 /* The sampler has ended, so no round is under way. Or it was left behind, and leaves the profiler when its call returns. */

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "agent/coreclr/clr_absence.h"
 #include "agent/coreclr/clr_hooks.h"
 #include "agent/coreclr/clr_method_names.h"
 #include "agent/coreclr/clr_profiler.h"
@@ -211,7 +210,7 @@ void sf_clr_shadow_stop(void)
 		return;
 	n_without = atomic_load(&atomic_load(&sf_shadow_table)->n_without);
 	if (!came)
-		sf_clr_note_absence("no .NET runtime called hooks, and stillframe's own walk was used");
+		sf_clr_profiler_note_absence("no .NET runtime called hooks, and stillframe's own walk was used");
 	if (refused < 0)
 		note_refused();
 	if (n_without)

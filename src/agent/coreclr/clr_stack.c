@@ -5,10 +5,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/coreclr/clr_suspension.h"
+#include "agent/coreclr/clr_method_names.h"
 #include "agent/libc/fork_memory.h"
 #include "agent/libc/own_proc.h"
 #include "frozen/coreclr/coreclr.h"
+#include "frozen/memory/hash.h"
 #include "frozen/signal/handler.h"
 
 #define N_CAPTURED 32768u
@@ -215,6 +216,55 @@ void sf_clr_stack_capture(struct sf_clr_pool *pool, struct sf_clr_info *info, st
 	walk_too(pool, workspace, tid, ret);
 }
 
+/* --- the runtime's own frames of a suspension: methods of the class library in which managed code polls for it, and stops --- */
+
+#define N_KNOWN 4096u                /* 2 to the power of 12: the bits of the hash */
+#define WINDOW 8u
+
+/* To add one: a line. CoreCLR: System.Private.CoreLib, Thread.CoreCLR.cs. */
+static const struct {
+	const char *type, *part;     /* the whole name of the type; a part of the method's name */
+} methods[] = {
+	{ "System.Threading.Thread", "PollGC" },
+};
+
+/* A function that is freed leaves its place to another one, which cannot be of the class library: none of those is freed. */
+static struct {
+	uint64_t function;           /* 0: free */
+	bool serves;
+} known[N_KNOWN];
+
+static bool look_up(struct sf_clr_info *info, uint64_t function)
+{
+	struct sf_clr_method_names names;
+	bool serves = false;
+
+	if (!sf_clr_read_method_names(info, function, &names))
+		return false;
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		serves |= strcmp(names.type, methods[i].type) == 0 && strstr(names.method, methods[i].part);
+	return serves;
+}
+
+/* Whether this method serves a suspension only. Its name is read once for each method, while the runtime is not suspended. */
+static bool serves_suspension(struct sf_clr_info *info, uint64_t function)
+{
+	const uint64_t first = sf_hash(function, 12);
+
+	for (unsigned i = 0; i < WINDOW; i++) {
+		const size_t at = (first + i) % N_KNOWN;
+
+		if (known[at].function == function)
+			return known[at].serves;
+		if (known[at].function && i + 1 < WINDOW)
+			continue;
+		known[at].serves = look_up(info, function);
+		known[at].function = function;
+		return known[at].serves;
+	}
+	return false;
+}
+
 /* --- one trace --- */
 
 static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
@@ -250,7 +300,7 @@ static uint32_t n_of_suspension(const struct sf_clr_pool *pool, struct sf_clr_in
 	uint32_t n = 0;
 
 	while (n < stack->n && pool->captured[stack->first + n].function &&
-	       sf_clr_serves_suspension(info, pool->captured[stack->first + n].function))
+	       serves_suspension(info, pool->captured[stack->first + n].function))
 		n++;
 	return n;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that the runtime walks in a round, and the record of what came out: a sample, or a loss. All functions are
- * for the sampler's thread, when the runtime's threads run again or are not suspended yet.
+ * A thread that the runtime walks in a round, and the record of what came out: a sample, or a loss. All functions but
+ * sf_clr_loss are for the sampler's thread, when the runtime's threads run again or are not suspended yet.
  */
 #ifndef SF_AGENT_CLR_WALKED_H
 #define SF_AGENT_CLR_WALKED_H
@@ -30,6 +30,9 @@ struct sf_clr_round {
 	bool twice;                  /* stillframe's own walk is a second sample of the same moment, which stands for no time */
 	uint64_t time_ns, pause_ns;  /* the suspension's begin and length */
 };
+
+/* The cause of a loss for this HRESULT, a failure; SF_LOSS_CLR_OTHER for one that is not listed. Any thread. */
+enum sf_loss sf_clr_loss(int32_t result);
 
 /* The thread's time since its last sample is a loss. */
 void sf_clr_walked_lose(enum sf_loss cause, const struct sf_clr_walked *walked);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes entered and left methods; finds the thread's stack. */
+/* What hooks do: they find the thread's shadow stack, and note on it which methods are entered and left. */
 #include "agent/coreclr/shadow_writer.h"
 
 #include <stddef.h>
 
+#include "agent/coreclr/clr_hooks.h"
 #include "frozen/memory/hash.h"
 #include "frozen/raw.h"
+#include "frozen/signal/state.h"
 
 #define WINDOW 32u                      /* places that a thread's may be behind the first one */
 #define WAS_USED 1u
@@ -307,4 +309,37 @@ void sf_shadow_begin_thread(struct sf_shadow_table *table, uint64_t thread)
 	if (place->stack < SF_SHADOW_THREADS)
 		atomic_store(&table->tids[place->stack], 0);
 	atomic_store(&place->thread, WAS_USED);
+}
+
+/* --- the hooks --- */
+
+_Atomic uint8_t sf_clr_hooks_on;
+
+static struct sf_shadow_stack *own_stack(uint64_t thread)
+{
+	struct sf_shadow_table *table = atomic_load_explicit(&sf_shadow_table, memory_order_acquire);
+
+	return table ? sf_shadow_own(table, thread, sf_handler.config.pid) : NULL;
+}
+
+/* The method's stack pointer, when the hook has returned. */
+static uint64_t frame_at(const uint64_t *return_address)
+{
+	return (uint64_t)(uintptr_t)(return_address + 1);
+}
+
+void sf_clr_hooked_enter(uint64_t function, const uint64_t *return_address, uint64_t thread)
+{
+	struct sf_shadow_stack *stack = own_stack(thread);
+
+	if (stack)
+		sf_shadow_enter(stack, function, *return_address, frame_at(return_address));
+}
+
+void sf_clr_hooked_leave(uint64_t function, const uint64_t *return_address, uint64_t thread)
+{
+	struct sf_shadow_stack *stack = own_stack(thread);
+
+	if (stack)
+		sf_shadow_leave(stack, function, frame_at(return_address));
 }

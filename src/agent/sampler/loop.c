@@ -9,7 +9,6 @@
 #include "agent/host/spawn.h"
 #include "agent/libc/own_proc.h"
 #include "agent/sampler/sampler.h"
-#include "agent/sampler/select_threads.h"
 #include "agent/sampler/thread_poll.h"
 #include "agent/sampler/threads.h"
 #include "frozen/random.h"
@@ -76,24 +75,6 @@ void sf_sampler_loop_begin(struct sf_sampler_loop *loop, int32_t tid)
 	sf_agent_threads_hurry();
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	loop->looked = threads->n;
-}
-
-/* --- requests --- */
-
-static void request_selected(struct sf_sampler_loop *loop)
-{
-	struct sf_agent *agent = loop->agent;
-	uint32_t chosen[SF_MAX_SELECTED];
-	uint32_t n = sf_select_threads(agent, loop->tick_period_ns, &loop->random, chosen);
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
-
-		if (sf_is_awake(thread) &&
-		    !sf_requests_send(&loop->requests, thread, loop->woke_ns))
-			break;
-		sf_handler_serve(&sf_handler, agent->workspace);
-	}
 }
 
 /* --- its turn --- */
@@ -169,7 +150,7 @@ static void tick_clock(struct sf_sampler_loop *loop, uint64_t now_ns)
 	}
 	if (loop->is_left)
 		return;
-	request_selected(loop);
+	sf_requests_send_due(&loop->requests, loop->agent, loop->tick_period_ns, &loop->random, loop->woke_ns);
 	loop->next_tick_ns = next_time(loop, now_ns, loop->tick_period_ns);
 }
 

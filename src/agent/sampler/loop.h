@@ -9,9 +9,8 @@
 #define SF_AGENT_SAMPLER_LOOP_H
 
 #include "agent/agent.h"
-#include "agent/sampler/cpu_affinity.h"
-#include "agent/sampler/priority.h"
 #include "agent/sampler/requests.h"
+#include "agent/sampler/scheduling.h"
 
 struct sf_sampler_loop {
 	struct sf_agent *agent;

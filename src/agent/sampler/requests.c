@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests: signals from the sampler to threads without a CPU clock of their own, each with a slot
- * and a time-out. Only the sampler's thread calls this; nothing here waits for a thread of the
- * program.
+ * and a time-out; and which threads are requested at a tick. Only the sampler's thread calls this; nothing here waits for a
+ * thread of the program, takes a lock, or allocates after the beginning.
  */
 #include "agent/sampler/requests.h"
-#include "agent/clocks/clocks.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/sampler/thread_poll.h"
+#include "agent/clocks/clocks.h"
 #include "agent/libc/own_proc.h"
+#include "agent/sampler/thread_poll.h"
 #include "agent/threads/thread_entries.h"
-#include "frozen/signal/handler.h"
+#include "frozen/random.h"
 #include "frozen/raw.h"
+#include "frozen/signal/handler.h"
 #include "frozen/signal/weight.h"
 
+#define MAX_SELECTED 256     /* in one tick */
 #define TIMEOUT_NS 50000000
 #define DEAF_NS 1000000      /* CPU time in which it blocked us; less, and it is leaving a
 			      * handler */
@@ -175,5 +177,77 @@ void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns)
 	for (uint32_t i = 0; requests->n && i < sf_handler.link.n_slots; i++) {
 		if (requests->of[i].sent_ns)
 			settle(requests, &requests->of[i], now_ns);
+	}
+}
+
+/* --- the threads that are due at a tick --- */
+
+static bool can_be_requested(const struct sf_agent_thread *thread)
+{
+	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;
+
+	return thread->watched && !thread->replaced && !atomic_load(&thread->entry->request) &&
+	       !(atomic_load(&thread->entry->flags) & passed_over);
+}
+
+/*
+ * Whether the thread is due for a sample: it ran since the last tick, and a random draw selects it in
+ * proportion to its CPU time since its last sample. This gives one sample for each period of CPU
+ * time, also if many threads run a little between two ticks.
+ */
+static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t *random)
+{
+	uint64_t cpu_ns;
+
+	if (!can_be_requested(thread) || !sf_agent_thread_cpu(thread->tid, &cpu_ns) ||
+	    cpu_ns == thread->ticked_cpu_ns)
+		return false;
+	thread->ticked_cpu_ns = cpu_ns;
+	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + sf_random(random) % period_ns;
+}
+
+/*
+ * Of the threads that are due for a sample, any as many as the options say, each with the same chance: their places in
+ * agent->threads->all, and how many. By Vitter's algorithm R. The CPU time of a thread that is not selected stays on its account. So the
+ * weights of samples are right without a factor.
+ */
+static uint32_t select_threads(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
+			       uint32_t chosen_ret[MAX_SELECTED])
+{
+	struct sf_agent_threads *threads = agent->threads;
+	const uint32_t wanted = agent->options.per_tick;
+	const uint32_t max = wanted && wanted < MAX_SELECTED ? wanted : MAX_SELECTED;
+	uint32_t n_due = 0, place;
+
+	for (uint32_t i = 0; i < threads->n; i++) {
+		if (!is_due(&threads->all[i], period_ns, random))
+			continue;
+		place = n_due < max ? n_due : (uint32_t)(sf_random(random) % (n_due + 1));
+		if (place < max)
+			chosen_ret[place] = i;
+		n_due++;
+	}
+	return n_due < max ? n_due : max;
+}
+
+/* A thread that ran and sleeps by now gets no signal; the next poll takes a blocked sample of it. */
+static bool is_awake(const struct sf_agent_thread *thread)
+{
+	struct sf_own_place place;
+
+	return !sf_own_place(thread->tid, &place) || place.awake;
+}
+
+void sf_requests_send_due(struct sf_requests *requests, struct sf_agent *agent, uint64_t period_ns, uint64_t *random, uint64_t woke_ns)
+{
+	uint32_t chosen[MAX_SELECTED];
+	const uint32_t n = select_threads(agent, period_ns, random, chosen);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
+
+		if (is_awake(thread) && !sf_requests_send(requests, thread, woke_ns))
+			break;
+		sf_handler_serve(&sf_handler, agent->workspace);
 	}
 }

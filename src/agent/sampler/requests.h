@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/agent.h"
 #include "agent/sampler/threads.h"
 #include "base/error.h"
 
@@ -33,6 +34,13 @@ void sf_requests_deinit(struct sf_requests *requests);
  */
 bool sf_requests_send(struct sf_requests *requests, const struct sf_agent_thread *thread,
 		     uint64_t woke_ns);
+
+/*
+ * At a tick, where threads have no CPU clock of their own: requests threads that are due for a sample and awake, as many as the
+ * options say. Ticks are period_ns apart.
+ */
+void sf_requests_send_due(struct sf_requests *requests, struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
+			  uint64_t woke_ns);
 
 /*
  * Decides for threads that wait for their weight (weight.h), and ends answered requests. A request that

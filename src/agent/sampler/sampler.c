@@ -1,20 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler's thread: its start and its end. Its loop is in loop.c. */
+/* The sampler's thread: its start and its end, also where it is in a call that does not return. Its loop is in loop.c. */
 #include "agent/sampler/sampler.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/clocks/clocks.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/loop.h"
-#include "agent/sampler/round_call.h"
 #include "agent/sampler/threads.h"
 #include "agent/threads/labels.h"
 #include "frozen/raw.h"
 
 #define STOP_NS 500000000        /* for a call of a round: stillframe waits for 0.9 s, after Ctrl-C (capture/signal/signal.c) */
+
+/* --- a call of a round: one word, which both threads change by compare-and-exchange --- */
+
+enum { NO_CALL, CALL, LEFT };
+
+static _Atomic uint32_t state;
+static pid_t left_in;          /* the process; set before the state is LEFT */
+
+static bool change(uint32_t from, uint32_t to)
+{
+	return atomic_compare_exchange_strong(&state, &from, to);
+}
+
+/* A forked child begins with its parent's state. */
+void sf_round_call_begin(void)
+{
+	atomic_store(&state, CALL);
+}
+
+bool sf_round_call_end(void)
+{
+	return change(CALL, NO_CALL);
+}
+
+void sf_round_call_is_undone(void)
+{
+	atomic_store(&state, NO_CALL);
+}
+
+/* Leaves the call behind that is under way. False: there is none. */
+static bool leave_call(void)
+{
+	left_in = getpid();
+	return change(CALL, LEFT);
+}
+
+bool sf_round_call_is_left(void)
+{
+	return atomic_load(&state) == LEFT && left_in == getpid();
+}
+
+/* --- the thread --- */
 
 struct sf_sampler {
 	struct sf_sampler_loop loop;
@@ -102,7 +145,7 @@ static bool leave_behind(struct sf_agent *agent)
 	const pthread_t thread = agent->sampler->pthread;
 	const uint64_t cpu_ns = sf_sampler_cpu_ns(agent);
 
-	if (!round || !sf_round_call_leave())
+	if (!round || !leave_call())
 		return false;
 	pthread_detach(thread);
 	agent->sampler = NULL;

@@ -24,7 +24,7 @@
  * the runtime waits for never waits for the sampler. NULL: there are no rounds.
  */
 struct sf_sampler_round {
-	/* False: a call in it was left behind (round_call.h). It has been undone, and the sampler's thread ends. */
+	/* False: a call in it was left behind (below). It has been undone, and the sampler's thread ends. */
 	bool (*make)(struct sf_agent *agent, uint64_t now_ns);
 	/*
 	 * By the thread that stops the profile, which has left a call of the round behind: makes losses of what the
@@ -33,6 +33,27 @@ struct sf_sampler_round {
 	void (*lose)(struct sf_agent *agent);
 };
 extern const struct sf_sampler_round *_Atomic sf_sampler_round;
+
+/*
+ * A call in a round that may never return: into a runtime that waits for one of its own threads. The thread that stops the
+ * profile waits for it within a bound. Then it leaves the call behind: the profile ends without the sampler's thread, which owns
+ * nothing of the agent's from then on.
+ *
+ *   the sampler's thread           the thread that stops
+ *   sf_round_call_begin
+ *   the call                       can leave no call behind: there is none
+ *   sf_round_call_end: true
+ *   or                             leaves the call behind
+ *   sf_round_call_end: false       sf_round_call_is_left: true
+ *   undoes the call
+ *   sf_round_call_is_undone        sf_round_call_is_left: false
+ */
+void sf_round_call_begin(void);
+/* False: the call was left behind. The caller undoes it, touches nothing of the agent's, and says that it has. */
+bool sf_round_call_end(void);
+void sf_round_call_is_undone(void);
+/* Whether a call was left behind in this process, and is not undone. A forked child has none. */
+bool sf_round_call_is_left(void);
 
 /*
  * Starts the sampler. On return the threads have been scanned and their clocks are armed. The caller

@@ -16,11 +16,15 @@ void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *t
 		     uint64_t now_ns);
 
 /*
- * Ends the watch: disarms the clock, extends the last blocked sample, records CPU time without a
- * sample as a loss, and writes THREAD_END. Does nothing if the thread is not watched.
+ * Ends the watch: disarms the clock, extends the last blocked sample, and writes THREAD_END. CPU time
+ * without a sample is added to the thread's last sample, given to samples of other threads that use little
+ * (base/use_shares.h), or lost. Does nothing if the thread is not watched.
  */
 void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns);
+
+/* All watches have ended: the loss of CPU time that was to be given to other samples, and was not. */
+void sf_thread_watch_lose_rest(struct sf_agent_threads *threads);
 
 /* Arms the thread's own clock anew, if the kind is per thread and the thread is not about to exec. */
 void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread);

@@ -12,7 +12,6 @@
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
-#include "agent/sampler/thread_rest.h"
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -163,7 +162,7 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 	read_clocks(threads);
 	end_those(threads, false, now_ns);
 	end_those(threads, true, now_ns);
-	sf_thread_rest_lose(threads);
+	sf_thread_watch_lose_rest(threads);
 	count_unseen(threads);
 	threads->n = 0;
 }

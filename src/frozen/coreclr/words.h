@@ -75,7 +75,7 @@
 	X("CORECLR_PROFILER_PATH_64=", true, "")
 #define SF_CORECLR_MAIN_LOADS_TAKEN { "CORECLR_ENABLE_PROFILING" }
 
-/* As SF_LOSSES in frozen/ends.h: the results of the walking calls. agent/coreclr/clr_results.c has their numbers. */
+/* As SF_LOSSES in frozen/ends.h: the results of the walking calls. agent/coreclr/clr_walked.c has their numbers. */
 #define SF_CORECLR_LOSSES(X)                                                                       \
 	X(CLR_SUSPENDED, "clr-suspension-in-progress", ".NET: the runtime was being suspended, as for a collection") \
 	X(CLR_UNINITIALIZED, "clr-runtime-uninitialized", ".NET: the runtime had not started yet")  \
