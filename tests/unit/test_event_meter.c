@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The count of an event, and which occurrences are sampled (frozen/signal/event_meter.h). */
+/* The count of an event, and which occurrences are sampled (frozen/signal/event.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "frozen/signal/event_meter.h"
+#include "frozen/signal/event.h"
 
 static struct sf_event_meter meter;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sample of an event, taken by the calling thread (frozen/signal/event_sample.h). */
+/* The sample of an event, taken by the calling thread (frozen/signal/event.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "frozen/raw.h"
-#include "frozen/signal/event_sample.h"
+#include "frozen/signal/event.h"
 #include "handler_rig.h"
 
 #define RING 65536

@@ -13,7 +13,7 @@
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
 #include "frozen/raw.h"
-#include "frozen/signal/event_sample.h"
+#include "frozen/signal/event.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
 #include "stream/record.h"

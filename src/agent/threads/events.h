@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frozen/signal/event_sample.h"
+#include "frozen/signal/event.h"
 
 #define SF_AGENT_EVENT_NUMBER 24
 

@@ -12,7 +12,7 @@
 #include "agent/clocks/clocks.h"
 #include "agent/threads/thread_entries.h"
 #include "frozen/child.h"
-#include "frozen/signal/event_sample.h"
+#include "frozen/signal/event.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"

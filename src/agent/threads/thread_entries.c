@@ -14,7 +14,7 @@
 #include "agent/libc/fork_memory.h"
 #include "agent/threads/exec_preparation.h"
 #include "frozen/child.h"
-#include "frozen/signal/event_sample.h"
+#include "frozen/signal/event.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 

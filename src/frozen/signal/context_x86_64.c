@@ -25,7 +25,6 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "frozen/signal/actions.h"
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/signal/context.h"
 #include "frozen/raw.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk of a thread that is held in a slot, and its record in the outbox: part of handler.h.
+ * The walk of a thread that is held in a slot, and what becomes of it: a record in the outbox, or a kept still
+ * (kept_stills.h). Part of handler.h.
  * Signal-safe; called by the sampler, or by the thread itself in its handler.
  */
 #include "frozen/signal/handler.h"
@@ -142,6 +143,48 @@ static void put_sample(struct sf_handler *handler, struct sf_workspace *workspac
 		sf_handler_lose(&handler->output, entry, &sample, SF_LOSS_RING_FULL);
 }
 
+static struct sf_kept_still *claim_kept(struct sf_kept_stills *kept)
+{
+	for (uint32_t i = 0; i < SF_N_KEPT_STILLS; i++) {
+		uint32_t word = SF_KEPT_FREE;
+
+		if (atomic_compare_exchange_strong(&kept->items[i].state, &word, SF_KEPT_FILLING))
+			return &kept->items[i];
+	}
+	return NULL;
+}
+
+/*
+ * Keeps a still that has just been walked, and is still held, with the sample of it, which has no frames yet. False: it is
+ * not kept, and the caller puts the sample. `kept` may be NULL.
+ */
+static bool keep_still(struct sf_kept_stills *kept, const struct sf_own_memory *memory, const struct sf_still *still,
+		       uint32_t entry, const struct sf_stream_sample *sample)
+{
+	struct sf_kept_still *item;
+
+	if (!kept || !still->map || atomic_load_explicit(&kept->hurry, memory_order_relaxed) ||
+	    sample->time_ns < atomic_load_explicit(&kept->not_before_ns, memory_order_relaxed))
+		return false;
+	item = claim_kept(kept);
+	if (!item)
+		return false;
+	item->entry = entry;
+	item->tid = still->tid;
+	item->regs = still->regs;
+	item->sample = (struct sf_kept_sample){
+		.time_ns = sample->time_ns, .cpu_ns = sample->cpu_ns, .wall_ns = sample->wall_ns,
+		.serial = sample->serial, .ticks = sample->ticks, .label = sample->label, .state = sample->state,
+	};
+	item->map_serial = still->map->serial;
+	item->stack_start = sf_workspace_piece_start(still->regs.r[still->arch->sp]);
+	item->stack_size = sf_own_memory_read(memory, item->stack, item->stack_start, SF_KEPT_STACK);
+	item->sample.hold_ns = sf_raw_now_ns() - sample->time_ns; /* the copy is a part of it */
+	atomic_fetch_add(&kept->n, 1);
+	atomic_store_explicit(&item->state, SF_KEPT_FULL, memory_order_release);
+	return true;
+}
+
 /* True: the walk met code that the map may get soon. The sample comes later. */
 static bool keep(struct sf_handler *handler, const struct sf_workspace *workspace, const struct sf_slot *slot)
 {
@@ -151,7 +194,7 @@ static bool keep(struct sf_handler *handler, const struct sf_workspace *workspac
 	if (!sf_kept_stills_want(&workspace->trace))
 		return false;
 	fill_sample(slot, entry, &sample);
-	if (!sf_kept_stills_keep(handler->link.kept, &handler->code.memory, &workspace->still, slot->entry, &sample))
+	if (!keep_still(handler->link.kept, &handler->code.memory, &workspace->still, slot->entry, &sample))
 		return false;
 	atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
 	sf_handler_note_stale_map(handler);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which calls a signal interrupts how: signal(7), "Interruption of system calls". */
+/*
+ * Which calls a signal interrupts how: signal(7), "Interruption of system calls". The program's signal actions, which decide
+ * whether an interrupted call must fail with EINTR, are read from the kernel. Signal-safe.
+ */
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "frozen/signal/chain.h"
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/raw.h"
 
@@ -42,7 +46,6 @@ bool sf_call_mends(int32_t number)
 	return false;
 }
 
-/* Whether the call waits for a signal: by its nature, or because of its signal mask argument. */
 bool sf_call_waits_for_signal(int32_t number, const uint64_t args[6])
 {
 	switch (number) {
@@ -74,7 +77,6 @@ static bool has_timeout(uint64_t fd, int which)
 	       (time.tv_sec || time.tv_usec);
 }
 
-/* Whether the kernel itself makes the call again after a handler with SA_RESTART (signal(7)). */
 bool sf_call_restarts(int32_t number, const uint64_t args[6])
 {
 	switch (number) {
@@ -111,4 +113,56 @@ bool sf_call_restarts(int32_t number, const uint64_t args[6])
 	default:
 		return false;
 	}
+}
+
+/* --- the program's actions --- */
+
+static struct sf_kernel_action installed_for(int signal)
+{
+	struct sf_kernel_action action = { 0 };
+
+	sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
+	return action;
+}
+
+/* The program's action: of our signal it is the one that the chain keeps. */
+static struct sf_kernel_action action_of(int signal, int ours)
+{
+	struct sf_kernel_action action;
+
+	if (signal != ours)
+		return installed_for(signal);
+	sf_chain_get(&action);
+	return action;
+}
+
+/* Whether one of these signals has a handler; flags not 0: a handler that lacks these flags. */
+static bool any_without(uint64_t signals, int ours, uint64_t flags)
+{
+	for (int signal = 1; signals; signal++, signals >>= 1) {
+		struct sf_kernel_action action;
+
+		if (!(signals & 1))
+			continue;
+		action = action_of(signal, ours);
+		if (action.handler != SF_CHAIN_DEFAULT && action.handler != SF_CHAIN_IGNORE &&
+		    (!flags || !(action.flags & flags)))
+			return true;
+	}
+	return false;
+}
+
+bool sf_actions_any(uint64_t signals, int ours)
+{
+	return any_without(signals, ours, 0);
+}
+
+bool sf_actions_break_off(uint64_t signals, int ours)
+{
+	return any_without(signals, ours, SA_RESTART);
+}
+
+bool sf_actions_ours_restarts(int ours)
+{
+	return installed_for(ours).flags & SA_RESTART;
 }

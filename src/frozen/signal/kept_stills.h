@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stills whose walks met code that the map does not have yet: their registers and a copy of their stacks. The thread runs
- * on. When the service thread has published another map, the sampler walks them again (kept_walks.c). While a program
+ * on. When the service thread has published another map, the sampler walks them again (sampler_turn.c). While a program
  * starts, its loader and its runtimes map code all the time: up to a quarter of the samples would be cut.
  *
  * An item is one word: FREE -> FILLING by a thread in its handler, or by the sampler; FILLING -> FULL by the same; FULL ->
@@ -17,8 +17,7 @@
 #include "frozen/arch.h"
 #include "frozen/memory/own_memory.h"
 #include "frozen/output/record.h"
-#include "frozen/still.h"
-#include "frozen/trace.h"
+#include "frozen/unwind/walk.h"
 
 #define SF_N_KEPT_STILLS 8
 #define SF_KEPT_STACK (64u << 10) /* bytes; the outer part of a larger stack is cut */
@@ -53,14 +52,10 @@ struct sf_kept_stills {
 };
 
 /* Whether a walk that ended so may go on by another map. Signal-safe. */
-bool sf_kept_stills_want(const struct sf_trace *trace);
-
-/*
- * Keeps a still that has just been walked, and is still held, with the sample of it, which has no frames yet. False: it is
- * not kept, and the caller puts the sample. `kept` may be NULL. Signal-safe, any thread.
- */
-bool sf_kept_stills_keep(struct sf_kept_stills *kept, const struct sf_own_memory *memory, const struct sf_still *still,
-			 uint32_t entry, const struct sf_stream_sample *sample);
+static inline bool sf_kept_stills_want(const struct sf_trace *trace)
+{
+	return sf_trace_may_be_stale(trace) && trace->end != SF_END_ROOT && trace->end != SF_END_DEPTH;
+}
 
 /* Whether there are any. Signal-safe. */
 static inline bool sf_kept_stills_any(const struct sf_kept_stills *kept)

@@ -17,7 +17,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/output/frame_keys.h"
-#include "frozen/signal/event_meter.h"
+#include "frozen/signal/event.h"
 #include "frozen/signal/kept_stills.h"
 #include "frozen/signal/output.h"
 #include "frozen/signal/slot.h"

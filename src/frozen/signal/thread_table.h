@@ -75,7 +75,7 @@ struct sf_thread_entry {
 	_Atomic uint64_t api_ns;       /* total length of ended calls, which the sampler subtracts
 					* from the thread's wall time */
 
-	_Atomic uint64_t event_amount; /* of events (event_meter.h) that no sample or loss stands for yet */
+	_Atomic uint64_t event_amount; /* of events (event.h) that no sample or loss stands for yet */
 
 	_Atomic uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; may be out of
 					* date; SF_ENTRY_NO_HANDLE; 0: not looked up yet */
