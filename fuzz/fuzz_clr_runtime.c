@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "frozen/coreclr/frames.h"
 #include "frozen/unwind/walk.h"
 #include "runtime/coreclr/debug_info.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "recorded.h"
 
 enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12 };

@@ -13,7 +13,7 @@
 #include "agent/coreclr/shadow_writer.h"
 #include "agent/libc/fork_memory.h"
 #include "agent/threads/note.h"
-#include "frozen/coreclr/shadow_walk.h"
+#include "frozen/coreclr/shadow_stack.h"
 #include "frozen/runtime_list.h"
 
 static bool is_wanted;

@@ -2,7 +2,7 @@
 /* Continuing a walk by a thread's explicit frames, and return addresses that a suspension replaced. Signal-safe. */
 #include "frozen/coreclr/frames.h"
 
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 
 #include "frozen/frozen.h"
 

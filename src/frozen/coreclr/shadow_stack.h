@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frozen/signal/state.h"
 #include "frozen/trace.h"
 
 #define SF_SHADOW_THREADS 1024          /* stacks */
@@ -103,5 +104,11 @@ enum sf_shadow_read { SF_SHADOW_READ, SF_SHADOW_CHANGED };
  * meanwhile, and the trace is as it was.
  */
 enum sf_shadow_read sf_shadow_read(const struct sf_shadow_stack *stack, uint64_t sp, struct sf_trace *trace);
+
+/*
+ * The walk of a held thread by its shadow stack: our own walk has the native frames above the innermost managed one, and the
+ * shadow stack has the managed frames. A thread without one, or whose shadow stack is empty, is walked as always. Signal-safe.
+ */
+sf_held_walk_fn sf_shadow_walk;
 
 #endif

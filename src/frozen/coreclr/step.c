@@ -3,7 +3,7 @@
  * Stepping over managed frames of CoreCLR: bodies by their unwind information, stubs by the return address that lies on top of
  * the stack. Signal-safe.
  */
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "frozen/coreclr/frames.h"
 #include "frozen/coreclr/unwind_info.h"
 

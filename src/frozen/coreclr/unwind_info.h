@@ -7,7 +7,7 @@
 #ifndef SF_FROZEN_CORECLR_UNWIND_INFO_H
 #define SF_FROZEN_CORECLR_UNWIND_INFO_H
 
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "frozen/unwind/walk.h"
 
 /*

@@ -146,13 +146,6 @@ bool sf_hotspot_calls_by_stub(const struct sf_hotspot_step *step, uint64_t pc, u
 /* The interpreter (step_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
 
-/*
- * Where the interpreter has given up a frame and is not at the caller yet
- * (step_interpreter_exit.c): the caller. False: the frame is there.
- */
-bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
-				    struct sf_hotspot_caller *ret);
-
 /* step_adapter.c: between interpreted and compiled code. */
 enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);
 
@@ -167,24 +160,8 @@ uint64_t sf_hotspot_real_pc(const struct sf_hotspot_step *step, const struct sf_
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
 
-/*
- * The routine that the poll of a loop leads to, as long as nothing on its stack says where that was
- * (step_poll.c): the method in the loop. False: it is another one, or says it.
- */
-bool sf_hotspot_at_poll(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
-
 /* step_routine.c: a call into the machine, with a frame of known size once that is made. */
 enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);
-
-/* A step out of any frame of the machine: sf_runtime_ops.step. */
-enum sf_step sf_hotspot_step(const struct sf_runtime *runtime, struct sf_cursor *cursor,
-			     enum sf_end *why);
-
-/*
- * For a walk that got stuck in native code: where the thread's own note says that its last Java
- * frame is, if that is further up. The native frames in between are missing then. sf_runtime_ops.resume.
- */
-bool sf_hotspot_resume(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
 /* The caller of a routine, by following its code to its return (step_return.c). False: no way leads there. */
 bool sf_hotspot_follow_to_return(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);

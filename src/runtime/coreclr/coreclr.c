@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/intern.h"
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "os/clock.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"

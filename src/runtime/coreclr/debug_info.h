@@ -7,7 +7,7 @@
 #ifndef SF_RUNTIME_CORECLR_DEBUG_INFO_H
 #define SF_RUNTIME_CORECLR_DEBUG_INFO_H
 
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "runtime/coreclr/description.h"
 
 /* The IL offset of the statement at an offset in jitted code with this RealCodeHeader; false: not known. */

@@ -11,7 +11,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/code.h"
 #include "runtime/coreclr/debug_info.h"
 #include "runtime/coreclr/inlined.h"
 #include "runtime/coreclr/types.h"

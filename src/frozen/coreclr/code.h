@@ -3,8 +3,8 @@
  * A body: a piece of managed code with unwind information of its own. It is the main part of a method, or a funclet (the
  * code of a catch, finally or filter clause).
  */
-#ifndef SF_FROZEN_CORECLR_BODY_H
-#define SF_FROZEN_CORECLR_BODY_H
+#ifndef SF_FROZEN_CORECLR_CODE_H
+#define SF_FROZEN_CORECLR_CODE_H
 
 #include "frozen/coreclr/coreclr.h"
 #include "frozen/reader.h"
