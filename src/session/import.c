@@ -9,6 +9,7 @@
  */
 #include "session/import.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@
 #include "base/foreign_file.h"
 #include "base/leftovers.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/output.h"
 #include "capture/signal/stream_reader.h"
+#include "elf/facts.h"
 #include "session/naming.h"
 #include "session/recorder.h"
 #include "session/session.h"
@@ -160,7 +163,7 @@ static bool fill(struct import *import, struct sf_error *err)
 		       sf_session_name_all(import->recording, import->recorder.walker.images, &sources, err);
 		sf_feed_deinit(&import->feed);
 	}
-	sf_kernel_names_deinit(&sources.kernel);
+	sf_name_sources_deinit(&sources);
 	sf_recorder_deinit(&import->recorder);
 	return fine;
 }
@@ -231,10 +234,56 @@ bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profil
 	return done;
 }
 
+/* The addresses of a module of a loaded profile. */
+struct late {
+	struct sf_late_names *names;
+	bool failed;
+};
+
+static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	const size_t left_out = sf_inlined_left_out(n);
+	struct late *late = arg;
+
+	late->failed = late->failed || !sf_late_names_put(late->names, index, locations + left_out, n - left_out);
+}
+
+/* Opens the file at the path if it is still the file that was mapped; else -1. */
+static int open_module(const char *path, const char *build_id)
+{
+	char hex[2 * SF_ELF_MAX_BUILD_ID + 1] = "";
+	SF_CLEANUP(close) int fd = -1;
+	uint8_t found[SF_ELF_MAX_BUILD_ID];
+	size_t size;
+
+	if (path[0] != '/' || !build_id[0] || !sf_foreign_open(AT_FDCWD, path, &fd, NULL))
+		return -1;
+	sf_elf_build_id(fd, found, &size);
+	sf_hex(found, size, hex);
+	return strcmp(hex, build_id) == 0 ? sf_steal_fd(&fd) : -1;
+}
+
+static bool name_late(struct sf_late_names *names, const char *path, const char *build_id,
+		      const uint64_t *addresses, size_t n, void *arg)
+{
+	struct late late = { .names = names };
+	SF_CLEANUP(close) int fd = open_module(path, build_id);
+	const struct sf_lookup_image image = { .fd = fd, .path = path, .addresses = addresses, .n = n, .arg = &late };
+	struct sf_lookup *lookup = arg;
+	const char *note;
+
+	if (fd >= 0)
+		sf_lookup_resolve(lookup, &image, 1, on_location, NULL);
+	if (late.failed)
+		return false;
+	note = sf_lookup_note(lookup);
+	return !note || sf_late_names_note(names, note);
+}
+
 static bool load_recording(const char *path, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
 	struct sf_lookup lookup = sf_lookup_begin(NULL);
-	const struct sf_load_options options = { .namer = sf_session_namer(&lookup), .split_kinds = split_kinds };
+	const struct sf_load_options options = { .namer = { .name = name_late, .arg = &lookup }, .split_kinds = split_kinds };
 
 	return sf_profile_load(path, &options, ret, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread in a recording: its number and name there, its last sample, and its ticks that are not
- * written yet. While the thread continues to sleep, these ticks are added up, and written as one sample
- * that stands for all of them.
+ * A thread in a recording, and what is kept of it from one sample to the next: its number and name there, its last sample,
+ * its ticks that are not written yet, and the outer part of its stack. While the thread continues to sleep, its ticks are
+ * added up, and written as one sample that stands for all of them.
  *
  * A zeroed struct is a new thread. Functions that return a bool fail only if the recording fails.
  */
@@ -10,10 +10,44 @@
 #define SF_SESSION_RECORDED_THREAD_H
 
 #include "capture/sink.h"
+#include "frozen/trace.h"
+#include "frozen/unwind/tail.h"
 #include "recording/recording.h"
-#include "session/stack_suffix.h"
-#include "session/tail_room.h"
 #include "session/walker.h"
+
+/*
+ * The outer part of a thread's stack is mostly that of its last sample. How many frames that are, and what the
+ * recording calls the stack up to each of them, so that they need not be looked up again.
+ */
+struct sf_stack_suffix {
+	struct sf_frame *frames;  /* of the last complete stack, outermost first; from malloc, as below */
+	uint32_t *stacks;         /* beside them: the number in the recording, up to and with that frame */
+	uint32_t n, capacity;
+	uint32_t n_same;          /* of the last sf_stack_suffix_match */
+};
+
+void sf_stack_suffix_deinit(struct sf_stack_suffix *suffix);
+
+/*
+ * Counts the outermost frames of a trace that equal those of the last trace. The same number of elements
+ * of `stacks` is valid afterwards; the caller fills in the others, for which there is room. The given trace
+ * then replaces the last one; a trace that did not end at the root counts as empty. False: no memory.
+ */
+bool sf_stack_suffix_match(struct sf_stack_suffix *suffix, const struct sf_trace *trace);
+
+/*
+ * The memory of the tails of threads (frozen/unwind/tail.h), in bytes. It grows with what their walks could not keep, within
+ * a bound for each thread and one for all. Zero at the begin.
+ */
+struct sf_tail_room {
+	uint64_t used;
+};
+
+/* After a walk: gives the tail the room that it lacked; then it is empty. Where there is no memory it stays as it is. */
+void sf_tail_room_fit(struct sf_tail_room *room, struct sf_tail *tail);
+
+/* Gives the memory of a tail back. It is zero then. */
+void sf_tail_room_free(struct sf_tail_room *room, struct sf_tail *tail);
 
 struct sf_recorded_thread {
 	uint32_t serial;                    /* the engine's */

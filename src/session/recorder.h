@@ -12,9 +12,8 @@
 #include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
-#include "session/early_names.h"
+#include "session/naming.h"
 #include "session/recorded_thread.h"
-#include "session/image_numbers.h"
 #include "session/frame_numbers.h"
 #include "session/walker.h"
 

@@ -183,7 +183,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	if (!finish(&recorder, recording, &sources, end_ns, fine, result, fine ? err : NULL))
 		fine = false;
 	result->names_ns = sources.lookup.used_ns;
-	sf_kernel_names_deinit(&sources.kernel);
+	sf_name_sources_deinit(&sources);
 	sf_recorder_deinit(&recorder);
 	return fine;
 }

@@ -4,14 +4,14 @@
  * start at 1 and are dense; images live as long as the set.
  *
  * A target chooses how many files it maps, and what is in them. There are limits for all of them
- * together: on files (image_files.h) and on tables. An image beyond one of them is an image without,
+ * together: on files (image.h) and on tables. An image beyond one of them is an image without,
  * and its note says so.
  */
 #ifndef SF_TARGET_IMAGES_H
 #define SF_TARGET_IMAGES_H
 
 #include "os/process.h"
-#include "target/image_files.h"
+#include "target/image.h"
 
 struct sf_images;
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "target/perf_map_file.h"
-#include "target/recorded_mappings.h"
 
 #define MAX_REGIONS 1000000
 
@@ -119,6 +118,16 @@ static void keep_known(const struct sf_process *process, struct sf_regions *regi
 	qsort(regions->all.items, regions->all.n, sizeof(*regions->all.items), by_region);
 }
 
+/* The last one of the vDSO. NULL: no mappings of a whole program were recorded. */
+static const struct sf_recorded_mapping *recorded_vdso(const struct sf_process *process)
+{
+	for (size_t i = 0; i < process->recorded.n; i++) {
+		if (strcmp(process->recorded.items[i].path, SF_VDSO) == 0)
+			return &process->recorded.items[i];
+	}
+	return NULL;
+}
+
 /* Regions are in the order of their addresses. False: nothing is known. */
 static bool collect_recorded(struct sf_process *process, struct sf_regions *regions)
 {
@@ -132,7 +141,7 @@ static bool collect_recorded(struct sf_process *process, struct sf_regions *regi
 		if (!collect(&process->recorded.items[i].mapping, regions))
 			break;
 	}
-	process->map_is_inherited &= !sf_recorded_vdso(process);
+	process->map_is_inherited &= !recorded_vdso(process);
 	if (process->map && (!process->map_is_recorded || process->map_is_inherited))
 		keep_known(process, regions);
 	return true;
@@ -188,7 +197,7 @@ static void add_gone(const struct sf_process *process, struct sf_regions *region
  */
 static bool is_of_next_program(const struct sf_process *process, const struct sf_regions *regions)
 {
-	const struct sf_recorded_mapping *vdso = sf_recorded_vdso(process);
+	const struct sf_recorded_mapping *vdso = recorded_vdso(process);
 
 	return vdso && vdso->mapping.start != regions->vdso;
 }

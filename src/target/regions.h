@@ -10,6 +10,8 @@
 #include "frozen/unwind/code_map.h"
 #include "target/process.h"
 
+#define SF_VDSO "[vdso]" /* which the kernel maps into each program (vdso(7)), at an address of its own */
+
 struct sf_regions {
 	int32_t pid, live_id; /* sf_process_live_id() */
 	int32_t root_pid;

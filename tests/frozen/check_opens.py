@@ -37,7 +37,7 @@ MAY = {
                           "empty file in memory"),
     "symbols/split_file.c": ("elf_begin dwarf_cu_info*2", "a descriptor; libdw opens /dev/fd/N, which is written in the place of the name"),
     "symbols/lookup_child.c": ("fopen", "/proc/self/statm"),
-    "target/image_files.c": ("memfd_create", "a copy of memory"),
+    "target/image.c": ("memfd_create", "a copy of memory"),
     "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
     "os/linux/proc.c": ("open*3", "files of /proc and /sys"),
     "os/linux/kernel_symbols_kept.c": ("open", "files of /proc"),

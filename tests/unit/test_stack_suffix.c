@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/stack_suffix.h"
+#include "session/recorded_thread.h"
 #include "small_recording.h"
 
 #define MAX_FRAMES 40

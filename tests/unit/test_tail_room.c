@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "session/tail_room.h"
+#include "session/recorded_thread.h"
 
 static struct sf_tail tail_that_wants(uint32_t n, uint64_t size)
 {
