@@ -19,7 +19,7 @@
 
 #include "recording/profile/aggregate.h"
 #include "recording/profile/profile.h"
-#include "recording/store/redo.h"
+#include "recording/store/commit.h"
 
 #define HEADER_SIZE 100
 #define WINDOW_SIZE 8

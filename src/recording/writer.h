@@ -60,7 +60,7 @@ struct sf_thread_row {
 	bool ended, dirty;
 };
 
-/* The key under which a loss is interned: losses.c. */
+/* The key under which a loss is interned: samples.c. */
 struct sf_loss_key {
 	uint32_t thread, cause;      /* its number; enum sf_loss */
 };
@@ -120,7 +120,7 @@ struct sf_place {
 	uint64_t address;
 };
 
-/* The limited quantities. limits.c has the limits, and the effect of exceeding them. */
+/* The limited quantities. interned.c has the limits, and the effect of exceeding them. */
 enum sf_recording_limit {
 	SF_LIMIT_FRAMES,
 	SF_LIMIT_STACKS,
@@ -171,7 +171,7 @@ struct sf_recording {
 	SF_VEC(struct sf_loss_row) losses;  /* by number of the key - 1 */
 	struct sf_loss_row no_thread[SF_N_LOSSES]; /* by cause: losses of no known thread */
 
-	/* Not in the file yet; samples are written at once, or when their innermost function is known (innermost.c). */
+	/* Not in the file yet; samples are written at once, or when their innermost function is known (managed.c). */
 	SF_VEC(struct sf_recording_sample) samples;
 	uint64_t n_saves;            /* how often the samples went to the file: then others are at these places */
 	SF_VEC(struct sf_frame_function) frame_functions;
@@ -205,9 +205,6 @@ bool sf_recording_is_below(enum sf_recording_limit limit, uint64_t used);
 bool sf_recording_has_room(struct sf_recording *recording, enum sf_recording_limit limit,
 			   uint64_t used);
 
-/* Makes or empties the file for one writer, locked: file.c. */
-bool sf_recording_file_open(struct sf_recording *recording, struct sf_error *err);
-
 /* Writes everything that is not in the file yet, in one transaction: save.c. */
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err);
 bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
@@ -218,7 +215,7 @@ bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
 /* The same; a reader that is in the way only makes it happen later. For the running recording. */
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
-/* The number of a function, interned; 0: no memory. texts.c. */
+/* The number of a function, interned; 0: no memory. interned.c. */
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 			       const struct sf_location *name);
 
@@ -238,7 +235,7 @@ void sf_recording_total_managed(const struct sf_recording *recording, struct sf_
 /* Names the waiting frames whose places are described by now; `last`: the others, too, as not described. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
 
-/* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. innermost.c. */
+/* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. managed.c. */
 bool sf_recording_innermost(const struct sf_recording *recording, uint32_t stack, uint32_t *ret);
 
 #endif

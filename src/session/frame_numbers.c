@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps a process's own numbers of images to those of the session, and its own keys of managed frames to the numbers in the recording. */
+/* Maps a process's own numbers of images and keys of managed frames to the numbers of the session and the recording. */
 #include "session/frame_numbers.h"
 
 #include <string.h>

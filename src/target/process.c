@@ -21,7 +21,7 @@
 #define KEEP_MIN_NS 100000000
 #define KEEP_MAX_NS 1000000000
 #define N_AT_ONCE 16               /* refreshes of a program's start: a loader maps libraries at every moment */
-#define MAX_RECORDED 8192 /* mappings of one process */
+#define MAX_RECORDED 8192          /* mappings of one process */
 
 void sf_process_init(struct sf_process *process, int32_t pid)
 {

@@ -253,8 +253,8 @@ FAULTS = [
     ("agent/coreclr/clr_hooks_x86_64.S", "sf_clr_hooked_enter, r14", "sf_clr_hooked_enter, rdi", "test_clr_hooks"),
     ("agent/coreclr/clr_hooks_x86_64.S", "cmpb\t$0,", "cmpb\t$9,", "test_clr_hooks"),
     # What a recording leaves out.
-    ("recording/innermost.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
-    ("recording/innermost.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
+    ("recording/managed.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
+    ("recording/managed.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
     # The ptrace engine.
     ("capture/ptrace/thread.c", "awake_since(thread, before) + (int64_t)stopped_ns;", "awake_since(thread, before) + 0 * (int64_t)stopped_ns;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "\tif (awake_ns < requested_ns)\n\t\tawake_ns = requested_ns;\n", "\t(void)requested_ns;\n", "test_capture_thread"),
@@ -502,7 +502,7 @@ FAULTS = [
     ("capture/perf/pace.c", "each = lower(pace, each, allowed);", "(void)lower(pace, each, allowed);", "test_perf_counting"),
     ("capture/choice/engines.c", "if (!has_event(engine, options->settings))", "if (!has_event(engine, options->settings) && options->all)", "test_engines"),
     ("target/process.c", "if (process->map_is_recorded || (process->map && !process->map->n_regions))", "if (process->map_is_recorded)", "test_recorded_maps"),
-    ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
+    ("recording/profile/load.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
     ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
     # What is recorded and shown.
     ("export/pprof.c", "(int64_t)profile->duration_ns;", "(int64_t)profile->duration_ns / 1000;", "test_export"),

@@ -24,7 +24,7 @@
 #include "form.h"
 #include "recording/store/database.h"
 #include "recording/store/one_file.h"
-#include "recording/store/redo.h"
+#include "recording/store/commit.h"
 #include "small_recording.h"
 
 ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);

@@ -106,10 +106,7 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate); /* takes NULL */
 /* A function's name, "[no stack]" for 0; never NULL. */
 const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t function);
 
-/* For sf_aggregate_create: the processes, from the threads, which are in the profile's order. */
-bool sf_aggregate_processes(const struct sf_profile *profile, struct sf_aggregate *ret, struct sf_error *err);
-
-/* For sf_aggregate_create: the functions, from the tree. */
+/* For sf_aggregate_create: the functions, from the tree. call_tree.c. */
 bool sf_aggregate_functions(const struct sf_profile *profile, struct sf_aggregate *ret, struct sf_error *err);
 
 #endif

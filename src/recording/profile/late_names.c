@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames without names, sorted by module and address, so that each address is named once. */
-#include "recording/profile/late_names.h"
+/* Names for the functions of a recording that was cut short: its frames without names, sorted so that each address is named once. */
+#include "recording/profile/loader.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profile while it is being loaded: growing arrays, and the maps from a file's numbers to a
- * profile's. tables.c reads the tables. expand.c turns frames with their inlined functions into frames
+ * profile's. tables.c reads the tables. loader.c turns frames with their inlined functions into frames
  * and nodes of the profile. load.c opens the file, owns the loader, and moves the finished arrays to the
  * profile. Private to src/recording.
  */
@@ -87,7 +87,10 @@ bool sf_loader_expand_frames(struct sf_loader *loader, struct sf_error *err);
 /* Adds the nodes of one raw frame on top of `parent`; 0 when memory or numbers ran out. */
 uint32_t sf_loader_expand_stack(struct sf_loader *loader, uint32_t parent, uint32_t raw_frame);
 
-/* Behind the file's samples: a sample for each loss of CPU time (sf_profile_sample.unseen). False: no memory. */
-bool sf_loader_add_unseen(struct sf_loader *loader, struct sf_error *err);
+/*
+ * For a recording that was cut short: has the native frames that have no names named, module by module. Their rows must
+ * have been read. The file stays as it is. The namer's side is in profile.h. late_names.c.
+ */
+bool sf_loader_name_frames(struct sf_loader *loader, const struct sf_profile_namer *namer, struct sf_error *err);
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recording/profile/late_names.h"
 #include "recording/profile/loader.h"
 #include "recording/store/schema.h"
 

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "recording/store/commit.h"
 #include "recording/store/missing_pages.h"
-#include "recording/store/redo.h"
 
 #define VFS_NAME "stillframe-one-file"
 

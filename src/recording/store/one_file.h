@@ -9,7 +9,7 @@
  *
  * A reader never writes. A writer's transactions reach the file in one step (commit.h); SQLite's
  * journal, which is in memory, does not ensure this. A reader corrects the state that a killed writer
- * left (redo.h). SQLite's own locks keep other SQLite programs away; they are locks of the process, so
+ * left (commit.h). SQLite's own locks keep other SQLite programs away; they are locks of the process, so
  * a process that writes a recording opens that file only through SQLite (sqlite.org/howtocorrupt.html, 2.2).
  *
  * Private to src/recording.
