@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/perf/depth.h"
+#include "capture/perf/stacks.h"
 #include "os/clock.h"
 #include "os/perf_events.h"
 #include "os/process.h"

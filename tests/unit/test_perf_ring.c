@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "capture/perf/record.h"
-#include "capture/perf/ring.h"
+#include "capture/perf/rings.h"
 #include "perf_rings.h"
 
 #define SIZE 4096u

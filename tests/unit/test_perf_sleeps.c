@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "capture/perf/depth.h"
+#include "capture/perf/stacks.h"
 #include "capture/perf/perf.h"
 #include "os/kernel_symbols.h"
 #include "perf_rings.h"

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "capture/engine.h"
 
 /*
  * Whether perf events may be opened on this process (0: on the caller; SF_PERF_ALL_THREADS), and in kernel mode too. If
@@ -24,10 +25,14 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
  */
 bool sf_perf_fail_open(int32_t pid, int cpu, int error, struct sf_error *err);
 
-/* A field of the engines perf and bpf (engine.h). */
-bool sf_perf_is_limited(int32_t pid, struct sf_error *why);
-
 /* Fails with what this user must have for the events to show what threads do in the kernel. */
 bool sf_perf_fail_kernel(struct sf_error *err);
+
+/* Whether this user may sample and look at all processes of the machine; else an error that says what is missing. */
+bool sf_perf_check_all(struct sf_error *err);
+
+/* Fields of the engine perf (engine.h). The first is one of the engine bpf, too. */
+bool sf_perf_is_limited(int32_t pid, struct sf_error *why);
+void sf_perf_examine(sf_finding_fn *report, void *arg);
 
 #endif

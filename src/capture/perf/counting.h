@@ -4,11 +4,16 @@
  *
  *   events of samples + lost events = events that the kernel counted for what is watched
  *
- * A sample stands for as many events as the kernel was asked to count for one (pace.h), and for those of the thread's
+ * A sample stands for as many events as the kernel was asked to count for one (the pace), and for those of the thread's
  * samples that were passed over to keep the cost below its limit (budget.h). The kernel's count is known at the end.
  * Lost are the events of records that found no room in a ring, and those after the last sample of each thread on each
  * CPU, where the kernel counts them apart. Where others are sampled, too, as the idle task, a part of the lost ones is
  * theirs.
+ *
+ * The pace: rare events have a sample each. Where so many come that samples would be too many, there is one for each N-th,
+ * and N becomes smaller again when they are rare again. Between two changes N is the same for all threads, so a sample
+ * stands for exactly N events. A change costs some system calls for each thread and CPU. So the number falls only after a
+ * while, which is longer each time.
  *
  * Owned by the holding thread.
  */
@@ -16,12 +21,18 @@
 #define SF_CAPTURE_PERF_COUNTING_H
 
 #include "capture/perf/event_names.h"
-#include "capture/perf/pace.h"
 #include "capture/perf/record.h"
 #include "capture/sink.h"
 
 struct sf_perf;
 struct sf_thread;
+
+struct sf_perf_pace {
+	uint64_t least;          /* events for one sample, at the least */
+	uint64_t most;           /* samples in a second */
+	uint64_t n, since_ns;    /* samples since the last change, or look */
+	uint64_t pause_ns;       /* before the number falls */
+};
 
 struct sf_perf_counting {
 	bool     on;
@@ -52,5 +63,12 @@ void sf_perf_counting_end(struct sf_perf *perf);
 
 /* Tells the sink of the measure; `over`: with its count. */
 bool sf_perf_counting_report(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err);
+
+/* --- the pace --- */
+
+void sf_perf_pace_begin(struct sf_perf_pace *pace, uint64_t least, uint64_t most, uint64_t now_ns);
+
+/* The number of events for one sample from now on, where it was `each` and n samples came since the last call. */
+uint64_t sf_perf_pace_look(struct sf_perf_pace *pace, uint64_t each, uint64_t n, uint64_t now_ns);
 
 #endif

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "capture/perf/ring.h"
+#include "capture/perf/rings.h"
 #include "os/perf_events.h"
 
 #define SF_PERF_MAX_CPUS 1024
@@ -69,7 +69,7 @@ struct sf_perf_events {
 /* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);
-/* The rings only: the part of sf_perf_events_close() in events_rings.c. */
+/* The rings only: the part of sf_perf_events_close() in rings.c. */
 void sf_perf_events_close_rings(struct sf_perf_events *events);
 
 /*
@@ -105,7 +105,7 @@ bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids
 
 /* Samples at a shorter period from now on, also of threads that start later. */
 bool sf_perf_events_refine(struct sf_perf_events *events, uint64_t period_ns, const int32_t *pids, size_t n, struct sf_error *err);
-/* Sets the period of events that are opened from now on, and makes their copies so short that a ring holds many: in events_rings.c. */
+/* Sets the period of events that are opened from now on, and makes their copies so short that a ring holds many: in rings.c. */
 void sf_perf_events_set_period(struct sf_perf_events *events, uint64_t period_ns);
 
 /*

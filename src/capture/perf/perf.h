@@ -10,14 +10,13 @@
 
 #include "capture/perf/budget.h"
 #include "capture/perf/counting.h"
-#include "capture/perf/deep.h"
 #include "capture/perf/events.h"
-#include "capture/perf/holes.h"
-#include "capture/perf/kernel_time.h"
+#include "capture/perf/holds.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
 #include "capture/perf/signals.h"
 #include "capture/perf/sleeps.h"
+#include "capture/perf/stacks.h"
 #include "capture/perf/widen.h"
 #include "capture/ptrace/ptrace.h"
 
@@ -58,10 +57,6 @@ extern const struct sf_option sf_perf_options[];
 /* Fields of the engines perf and bpf (engine.h). */
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 void sf_perf_close(struct sf_capture *capture);
-void sf_perf_examine(sf_finding_fn *report, void *arg);
-
-/* Whether this user may sample and look at all processes of the machine; else an error that says what is missing. */
-bool sf_perf_check_all(struct sf_error *err);
 
 /* Samples the sleeping threads that are due, but those whose sleeps are recorded (sleeps.h). */
 void sf_perf_look_at_due(struct sf_perf *perf, uint64_t now_ns);

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "capture/perf/holes.h"
 #include "capture/perf/perf.h"
+#include "capture/perf/stacks.h"
 
 #define COPY_MIN 2048u         /* bytes of a stack that are handed on at least, if there are so many */
 

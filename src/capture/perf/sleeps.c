@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
 #include "capture/perf/sleep_sample.h"
+#include "capture/perf/stacks.h"
 #include "os/clock.h"
 
 #define MAX_KEPT_BYTES ((uint64_t)64 << 20) /* of records of sleeps that are too short as yet: what is more has no sample */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "capture/perf/depth.h"
 #include "capture/perf/perf.h"
 #include "capture/perf/sleep_sample.h"
+#include "capture/perf/stacks.h"
 #include "os/clock.h"
 #include "os/tracepoints.h"
 

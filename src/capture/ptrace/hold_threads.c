@@ -41,7 +41,7 @@ static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf
 }
 
 /*
- * Whether the thread was held in place of samples of a deep stack (perf/deep.h), and has its stack in the kernel's copies
+ * Whether the thread was held in place of samples of a deep stack (perf/holds.h), and has its stack in the kernel's copies
  * where it stands. Such moments have samples of their own. One that is held late is held for all its time.
  */
 static bool is_beside_deep(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_stack_copy *copy)

@@ -106,7 +106,7 @@ struct sf_thread_sleeps {
 	uint64_t passed_ns;      /* the same of sleeps that the cost limit passed over */
 };
 
-/* CPU time in the kernel, which the events may not sample (perf/kernel_time.h). */
+/* CPU time in the kernel, which the events may not sample (perf/holds.h). */
 struct sf_kernel_time {
 	bool     is_sought;      /* the thread is held when it runs, to find where that time is spent */
 	bool     holds;          /* the hold under way is for that */
@@ -115,7 +115,7 @@ struct sf_kernel_time {
 	uint64_t owed_ns;        /* for which its samples in system calls are to stand, when there is time beyond its other samples */
 };
 
-/* By perf: the mapping of the stack that the thread is on (perf/holes.h). */
+/* By perf: the mapping of the stack that the thread is on (perf/stacks.h). */
 struct sf_thread_stack {
 	uint64_t sp;             /* of the last record whose copy ended before its room; 0: there was none */
 	uint64_t start, end;     /* as found by a look; 0: not yet */

@@ -8,8 +8,8 @@
  *
  * Every size is checked. A record that cannot be one is dropped and counted, with the rest of its batch.
  */
-#ifndef SF_CAPTURE_PERF_RING_H
-#define SF_CAPTURE_PERF_RING_H
+#ifndef SF_CAPTURE_PERF_RINGS_H
+#define SF_CAPTURE_PERF_RINGS_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

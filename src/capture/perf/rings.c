@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rings into which perf events write, one for each CPU: their sizes, and those of the copies of stacks in them. */
-#include "capture/perf/events.h"
+/*
+ * The rings into which perf events write, one for each CPU: the records in them, their sizes, and those of the copies of stacks
+ * in them.
+ */
+#include "capture/perf/rings.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "capture/perf/allowed.h"
+#include "capture/perf/events.h"
 #include "capture/perf/record.h"
 #include "frozen/memory/hash.h"
 #include "frozen/random.h"
@@ -21,11 +27,117 @@
 #define STACK_SIGNALS 16384u
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
 #define RING_WAKINGS ((size_t)4 << 20) /* of records of 88 bytes, of all threads of the machine */
-#define RING_SIGNALS ((size_t)4 << 20) /* 250 records: a program that throws exceptions for null pointers makes thousands in a second */
+#define RING_SIGNALS ((size_t)4 << 20) /* 250 records: a program may make thousands in a second, by null pointers that it catches */
 #define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
-#define PERIOD_SPREAD 32               /* a CPU's period differs from the one that is set by so small a part at most, and by half of that at least */
+/* A CPU's period differs from the one that is set by so small a part at most, and by half of that at least. */
+#define PERIOD_SPREAD 32
 
-/* --- rings --- */
+/* --- one ring --- */
+
+bool sf_perf_ring_init(struct sf_perf_ring *ring, void *mapping, size_t page_size, size_t size)
+{
+	*ring = (struct sf_perf_ring){
+		.page = mapping,
+		.data = (const uint8_t *)mapping + page_size,
+		.size = size,
+		.joined = malloc(SF_PERF_MAX_RECORD),
+	};
+	return ring->joined;
+}
+
+void sf_perf_ring_deinit(struct sf_perf_ring *ring)
+{
+	free(ring->joined);
+	*ring = (struct sf_perf_ring){ 0 };
+}
+
+/* The pair of the kernel's barrier before it stores data_head. More than fits is no batch. */
+uint64_t sf_perf_ring_begin(struct sf_perf_ring *ring)
+{
+	ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	ring->next = ring->page->data_tail;
+	if (ring->head - ring->next > ring->size) {
+		ring->n_broken++;
+		ring->next = ring->head;
+	}
+	return ring->head - ring->next;
+}
+
+bool sf_perf_ring_is_half_full(const struct sf_perf_ring *ring)
+{
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) - ring->page->data_tail >= ring->size / 2;
+}
+
+void sf_perf_ring_rewind(struct sf_perf_ring *ring)
+{
+	ring->next = ring->page->data_tail;
+	if (ring->head - ring->next > ring->size)
+		ring->next = ring->head;
+}
+
+/* Copies bytes of the ring, around its end if need be. */
+static void copy_out(const struct sf_perf_ring *ring, uint64_t from, uint8_t *ret, size_t size)
+{
+	const size_t at = (size_t)(from & (ring->size - 1));
+	const size_t straight = ring->size - at < size ? (size_t)(ring->size - at) : size;
+
+	memcpy(ret, ring->data + at, straight);
+	memcpy(ret + straight, ring->data, size - straight);
+}
+
+static bool is_record(const struct sf_perf_ring *ring, uint64_t size)
+{
+	return size >= sizeof(struct perf_event_header) && size % 8 == 0 && size <= ring->head - ring->next;
+}
+
+/* Records are multiples of 8 bytes, so a header never wraps. */
+const struct perf_event_header *sf_perf_ring_peek(struct sf_perf_ring *ring)
+{
+	const size_t at = (size_t)(ring->next & (ring->size - 1));
+	struct perf_event_header header;
+
+	if (ring->head - ring->next < sizeof(header) || at % 8 != 0) {
+		ring->next = ring->head;
+		return NULL;
+	}
+	memcpy(&header, ring->data + at, sizeof(header));
+	if (!is_record(ring, header.size)) {
+		ring->n_broken++;
+		ring->next = ring->head;
+		return NULL;
+	}
+	if (at + header.size <= ring->size)
+		return (const struct perf_event_header *)(const void *)(ring->data + at);
+	copy_out(ring, ring->next, ring->joined, header.size);
+	return (const struct perf_event_header *)(void *)ring->joined;
+}
+
+const struct perf_event_header *sf_perf_ring_again(struct sf_perf_ring *ring, uint64_t place)
+{
+	const uint64_t next = ring->next;
+	const struct perf_event_header *header;
+
+	ring->next = place;
+	header = sf_perf_ring_peek(ring);
+	ring->next = next;
+	return header;
+}
+
+void sf_perf_ring_take(struct sf_perf_ring *ring)
+{
+	const size_t at = (size_t)(ring->next & (ring->size - 1));
+	struct perf_event_header header;
+
+	memcpy(&header, ring->data + at, sizeof(header));
+	ring->next = is_record(ring, header.size) ? ring->next + header.size : ring->head;
+}
+
+void sf_perf_ring_end(struct sf_perf_ring *ring)
+{
+	__atomic_store_n(&ring->page->data_tail, ring->next, __ATOMIC_RELEASE);
+}
+
+/* --- the sizes of all --- */
 
 static size_t first_ring_size(enum sf_perf_kind kind, size_t n_cpus)
 {
@@ -84,7 +196,7 @@ static bool open_rings(struct sf_perf_events *events, struct sf_error *err)
 	return true;
 }
 
-/* --- copies --- */
+/* --- the sizes of copies --- */
 
 static uint32_t larger(uint32_t bytes)
 {
@@ -109,7 +221,7 @@ void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes)
 		events->stack_bytes = larger(events->stack_bytes);
 }
 
-/* --- all of it --- */
+/* --- the rings of all CPUs --- */
 
 /* Every other CPU has a longer period, so that all together have the rate that is set. */
 static void draw_periods(struct sf_perf_events *events)
