@@ -63,7 +63,8 @@ uint64_t sf_perf_ring_begin(struct sf_perf_ring *ring)
 	return ring->head - ring->next;
 }
 
-bool sf_perf_ring_is_half_full(const struct sf_perf_ring *ring)
+/* Of records that are not taken yet. */
+static bool is_half_full(const struct sf_perf_ring *ring)
 {
 	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) - ring->page->data_tail >= ring->size / 2;
 }
@@ -305,7 +306,7 @@ const struct perf_event_header *sf_perf_events_peek(struct sf_perf_events *event
 bool sf_perf_events_are_half_full(const struct sf_perf_events *events)
 {
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		if (sf_perf_ring_is_half_full(&events->rings[i]))
+		if (is_half_full(&events->rings[i]))
 			return true;
 	}
 	return false;

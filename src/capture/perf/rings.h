@@ -34,9 +34,6 @@ void sf_perf_ring_deinit(struct sf_perf_ring *ring);
 /* Begins a batch. Bytes in it. */
 uint64_t sf_perf_ring_begin(struct sf_perf_ring *ring);
 
-/* Of records that are not taken yet. */
-bool sf_perf_ring_is_half_full(const struct sf_perf_ring *ring);
-
 /* Goes back to the first record of the batch. */
 void sf_perf_ring_rewind(struct sf_perf_ring *ring);
 

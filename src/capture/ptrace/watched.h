@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a watch (watch.h), for its own files only: its processes (watched_processes.c) and its threads
- * (watched_threads.c).
+ * The parts of a watch (watch.h), for its own files only: its processes (watched_processes.c), its threads
+ * (watched_threads.c) and their accounts (watched_account.c).
  */
 #ifndef SF_CAPTURE_PTRACE_WATCHED_H
 #define SF_CAPTURE_PTRACE_WATCHED_H
@@ -12,9 +12,6 @@
 
 /* Adds a process that the user chose. False: no memory. */
 bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid);
-
-/* The process with this id, or NULL. Valid until a process is added or ended. */
-struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid);
 
 /* Looks at each process, passes new programs to the relay, and ends the processes that are gone. */
 void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns);
@@ -27,19 +24,31 @@ void sf_watch_lose_children(struct sf_watch *watch);
 
 /* --- threads --- */
 
-/*
- * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first
- * thread of a chosen process all counts but what the process had used when it was chosen.
- */
-void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread);
-
 /* Lists the threads of all processes, if their number has changed or it is time, and ends those that are gone. */
 void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns);
 
 /* Reads the names of some of the threads again: names change rarely. */
 void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns);
 
-/* --- both --- */
+/* --- their accounts --- */
+
+/*
+ * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first
+ * thread of a chosen process all counts but what the process had used when it was chosen.
+ */
+void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread);
+
+/* --- all --- */
+
+/* The process with this id, or NULL. Valid until a process is added or ended. */
+static inline struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (watch->processes.items[i].pid == pid)
+			return &watch->processes.items[i];
+	}
+	return NULL;
+}
 
 /* Whether what is gone is kept until the next scan; *ended: an earlier scan has found it to be gone. */
 static inline bool sf_watch_keeps(struct sf_watch *watch, bool *ended)

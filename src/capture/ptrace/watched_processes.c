@@ -66,15 +66,6 @@ bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid)
 	return sf_vec_push(&watch->processes, process);
 }
 
-struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid)
-{
-	for (size_t i = 0; i < watch->processes.n; i++) {
-		if (watch->processes.items[i].pid == pid)
-			return &watch->processes.items[i];
-	}
-	return NULL;
-}
-
 static bool is_only_awake(int32_t pid)
 {
 	return pid == (int32_t)getpid() || sf_process_is_kernel(pid);

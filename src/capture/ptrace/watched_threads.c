@@ -66,17 +66,6 @@ static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint6
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
-void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread)
-{
-	const uint64_t before_ns = process && process->first && thread->task.tid == process->pid ? process->cpu_ns : 0;
-
-	if (sf_watch_knows_by_samples(watch, thread) || thread->first_cpu_ns <= before_ns)
-		return;
-	thread->account.cpu_ns += thread->first_cpu_ns - before_ns;
-	thread->account.awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
-	thread->first_cpu_ns = before_ns;
-}
-
 static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);

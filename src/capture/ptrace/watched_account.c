@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the account of a watched thread ends: its rest goes to its last sample, or is a loss. */
+/*
+ * How the account of a watched thread begins and ends. At the end its rest goes to its last sample, or is a loss.
+ */
 #include <string.h>
 
 #include "capture/ptrace/unsampled.h"
@@ -7,6 +9,17 @@
 #include "frozen/signal/ticks.h"
 
 #define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
+
+void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread)
+{
+	const uint64_t before_ns = process && process->first && thread->task.tid == process->pid ? process->cpu_ns : 0;
+
+	if (sf_watch_knows_by_samples(watch, thread) || thread->first_cpu_ns <= before_ns)
+		return;
+	thread->account.cpu_ns += thread->first_cpu_ns - before_ns;
+	thread->account.awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
+	thread->first_cpu_ns = before_ns;
+}
 
 /*
  * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments that do not
