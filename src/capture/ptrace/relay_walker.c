@@ -275,12 +275,18 @@ static bool on_record(struct sf_relay *relay, uint32_t type, const void *content
 	return type == SF_RELAY_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
 }
 
+/* As sf_relay_failed(). This thread alone sets it. */
+static bool has_failed(const struct sf_relay *relay)
+{
+	return atomic_load_explicit(&relay->failed, memory_order_acquire);
+}
+
 /* After a failure records are only taken out, so that the other side never waits for room. */
 static void handle(struct sf_relay *relay, const struct sf_record_header *record)
 {
 	const void *content = record + 1;
 
-	if (!sf_relay_failed(relay) && !on_record(relay, record->type, content))
+	if (!has_failed(relay) && !on_record(relay, record->type, content))
 		atomic_store_explicit(&relay->failed, true, memory_order_release);
 	if (record->type == SF_RELAY_THREAD_END)
 		sf_thread_destroy(((const struct sf_relay_event *)content)->thread);
@@ -317,7 +323,7 @@ void *sf_relay_walk(void *arg)
 		}
 		if (done)
 			return NULL;
-		if (sf_now_ns() - idle_ns > IDLE_NS && !sf_relay_failed(relay)) {
+		if (sf_now_ns() - idle_ns > IDLE_NS && !has_failed(relay)) {
 			idle_ns = sf_now_ns();
 			if (!relay->sink.idle(relay->sink.arg, idle_ns, &relay->error))
 				atomic_store_explicit(&relay->failed, true, memory_order_release);
