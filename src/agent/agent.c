@@ -20,7 +20,6 @@
 #include "agent/libc/fork_lock.h"
 #include "agent/service/service.h"
 #include "agent/control.h"
-#include "agent/first_record.h"
 #include "agent/host/memory.h"
 #include "agent/output.h"
 #include "agent/runtimes.h"
@@ -134,7 +133,8 @@ static bool start_threads(struct sf_error *err)
 {
 	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!sf_agent_write_process(&agent.options, (uint16_t)mode_of(&agent.options), err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
+	if (!sf_output_write_process(&agent.options, (uint16_t)mode_of(&agent.options), err) ||
+	    !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
 	atomic_store(&sf_handler.link.mode, mode_of(&agent.options));

@@ -10,8 +10,8 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
+#include "agent/threads/thread_register.h"
 #include "base/foreign_file.h"
 #include "base/cleanup.h"
 #include "base/output_file.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's threads end and come back, in the order in which they depend on each other. */
+/*
+ * The agent's threads end and come back, in the order in which they depend on each other. Where the program's first thread ends,
+ * another one stands in for it.
+ */
 #include "agent/aside.h"
 
 #include <pthread.h>
@@ -8,7 +11,9 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/host/spawn.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/libc/own_proc.h"
 #include "agent/libc/syscall_filter.h"
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/threads.h"
@@ -21,6 +26,7 @@
 #define N_OWN 2                   /* sampler and service thread, of agent->threads->own */
 #define PATIENCE_NS 1000000000u
 #define LOOK_NS 20000u
+#define LAST_LOOK_NS 20000000u
 
 static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_PROFILE];
 
@@ -187,5 +193,45 @@ void sf_aside_for_good(const char *why)
 	sf_control_unlisten();
 	sf_agent_stop(why, NULL);
 	wait_for_all(&tids);
+	sf_api_guard_end();
+}
+
+/* --- the end of the program's first thread --- */
+
+/* Signals of the process come to this thread from here on, as they would come to the program's last one. */
+static void be_the_last(void)
+{
+	sigset_t none;
+
+	sf_control_unlisten();
+	sf_agent_stop(NULL, NULL);
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static void *stand_in(void *arg)
+{
+	(void)arg;
+	pthread_detach(pthread_self());
+	while (!sf_own_has_none(sf_spawned_count())) {
+		sf_sleep_until(sf_now_ns() + LAST_LOOK_NS);
+		sf_spawned_follow();
+	}
+	be_the_last();
+	return NULL;
+}
+
+void sf_first_thread_ends(void)
+{
+	pthread_t thread;
+	int32_t tid;
+
+	if (!sf_own_has_others(sf_spawned_count())) {
+		sf_aside_for_good(NULL);
+		return;
+	}
+	sf_api_guard_begin();
+	if (!sf_spawn(&thread, &tid, stand_in, NULL, "sf-last", NULL))
+		sf_agent_stop("the program's first thread has ended, and no other thread could be made", NULL);
 	sf_api_guard_end();
 }

@@ -19,7 +19,6 @@
 #include "agent/agent.h"
 #include "agent/aside.h"
 #include "agent/control.h"
-#include "agent/first_thread.h"
 #include "agent/host/spawn.h"
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
@@ -30,7 +29,6 @@
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
 #include "agent/threads/thread_entries.h"
-#include "agent/variable.h"
 #include "base/cache_folder.h"
 #include "frozen/child.h"
 #include "frozen/signal/handler.h"
@@ -281,6 +279,7 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 	sf_heap_after_fork_in_child();
 	sf_filter_after_fork_in_child();
 	sf_spawned_forked();
+	sf_exec_preparation_forked();
 	was = sf_agent_after_fork_in_child(whole, &options) || (gone_for_good && asked.connect);
 	gone_for_good = false;
 	sf_control_after_fork_in_child();

@@ -73,4 +73,21 @@ void sf_agent_options_deinit(struct sf_agent_options *options);
 /* The keys with their help, one to a line, for `stillframe record --help` and tests. */
 void sf_agent_options_help(char *ret, unsigned long size);
 
+/*
+ * The variable STILLFRAME= of this process, as child processes inherit it. Its text is the agent's, and lives as long as
+ * the process. Ordinary code, one caller at a time.
+ */
+
+/* Children inherit the variable with this value, as the environment has it already. */
+void sf_variable_keep(const char *text);
+
+/*
+ * The same, but where the options start a stream in a file, this process's id is added to the value, in the environment,
+ * too: child processes see by the id that the file is in use. Sets options->first and options->again.
+ */
+void sf_variable_sign(const char *text, struct sf_agent_options *options);
+
+/* "STILLFRAME=..."; NULL: there is none. Signal-safe. */
+const char *sf_variable(void);
+
 #endif

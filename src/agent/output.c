@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of the stream's file, and the check whether this process has written it. Ordinary code;
- * never in a signal handler.
+ * The stream of a profile: the name of its file, its first record, and whether this process has written a file, which that record
+ * shows. Ordinary code; never in a signal handler.
  */
 #include "agent/output.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "frozen/signal/handler.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "stream/file.h"
+#include "stream/record.h"
 
 /* "%p" is the process id. A child process must not overwrite the file of its parent. */
 static bool expand(const struct sf_agent_options *options, char output[PATH_MAX],
@@ -58,6 +61,36 @@ bool sf_output_name(const struct sf_agent_options *options, char ret[PATH_MAX],
 		    struct sf_error *err)
 {
 	return expand(options, ret, err) && make_absolute(ret, err);
+}
+
+/* --- its first record --- */
+
+bool sf_output_write_process(const struct sf_agent_options *options, uint16_t walk, struct sf_error *err)
+{
+	char name[64], command[1024];
+	struct sf_stream_process record = {
+		.pid = getpid(),
+		.parent = getppid(),
+		.time_ns = sf_now_ns(),
+		.unix_ns = sf_unix_now_ns(),
+		.rate_mhz = options->rate_mhz,
+		.blocked_rate_mhz = options->blocked_rate_mhz,
+		.elf_machine = sf_handler.config.arch->elf_machine,
+		.walk = walk,
+	};
+	struct sf_outbox_piece pieces[3] = {
+		{ (const char *)&record + sizeof(record.header),
+		  offsetof(struct sf_stream_process, text) - sizeof(record.header) },
+	};
+
+	sf_process_name(record.pid, name, sizeof(name));
+	sf_process_command(record.pid, command, sizeof(command));
+	record.name_size = (uint16_t)strlen(name);
+	record.command_size = (uint16_t)strlen(command);
+	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
+	pieces[2] = (struct sf_outbox_piece){ command, record.command_size };
+	return sf_outbox_put(sf_handler.output.outbox, SF_STREAM_PROCESS, pieces, 3) ||
+	       sf_fail_memory(err);
 }
 
 /* --- whose it is --- */

@@ -33,6 +33,7 @@
 #include "agent/java/jvm_tool.h"
 #include "agent/sampler/threads.h"
 #include "agent/threads/api_guard.h"
+#include "agent/threads/thread_register.h"
 #include "frozen/signal/handler.h"
 #include "os/channel.h"
 #include "os/own_fd.h"

@@ -27,6 +27,7 @@
 #include "agent/libc/own_proc.h"
 #include "agent/sampler/requests.h"
 #include "agent/threads/thread_entries.h"
+#include "agent/threads/thread_register.h"
 #include "agent/threads/api_guard.h"
 #include "form.h"
 #include "frozen/raw.h"

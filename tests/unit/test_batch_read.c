@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "agent/service/batch_read.h"
+#include "agent/service/runtime_memory.h"
 
 #define PAGE 4096u
 #define SIZE (SF_BATCH_READ_LINES * SF_BATCH_READ_LINE + 4 * PAGE)

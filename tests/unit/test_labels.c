@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/threads/labels.h"
 #include "agent/threads/thread_entries.h"
+#include "agent/threads/thread_register.h"
 #include "frozen/signal/handler.h"
 #include "stream/record.h"
 

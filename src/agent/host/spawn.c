@@ -1,28 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts the agent's own threads, with all signals blocked and small stacks. Ordinary code; never
- * in a signal handler.
+ * Starts the agent's own threads, with all signals blocked and small stacks, and knows which there are and what rights they have.
+ * Rights of threads are shown by /proc/self/task/TID/status and capget(2).
  */
 #include "agent/host/spawn.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/libc/rights.h"
+#include "agent/libc/own_proc.h"
 #include "agent/libc/syscall_filter.h"
 #include "frozen/child.h"
 #include "frozen/raw.h"
 
 /* Reading maps takes lines and paths of 4 KiB each, notes of 64 KiB; libc adds its static TLS. */
 #define STACK_SIZE (512 << 10)
+#define STATUS_SIZE 4096
 
-struct start {
-	void *(*run)(void *arg);
-	void *arg;
-	_Atomic int32_t tid;
+/* --- rights --- */
+
+/* The lines of a status that tell of rights (proc_pid_status(5)): from the first word up to the second. */
+static const struct {
+	const char *from, *to;
+} parts[] = {
+	{ "\nUid:", "\nFDSize:" },
+	{ "\nGroups:", "\nNStgid:" },
+	{ "\nCapInh:", "\nCpus_allowed:" },
 };
+
+static bool find(const char *status, unsigned part, const char **ret, size_t *size_ret)
+{
+	const char *from = strstr(status, parts[part].from);
+	const char *to = from ? strstr(from, parts[part].to) : NULL;
+
+	*ret = from;
+	*size_ret = to ? (size_t)(to - from) : 0;
+	return to != NULL;
+}
+
+/* Whether both threads have the same users, groups, capabilities and filters; false also when /proc does not tell. */
+static bool rights_are_equal(int32_t one, int32_t other)
+{
+	char status[2][STATUS_SIZE];
+	const char *text[2];
+	size_t size[2];
+
+	if (!sf_own_read(one, "status", status[0], STATUS_SIZE) ||
+	    !sf_own_read(other, "status", status[1], STATUS_SIZE))
+		return false;
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (!find(status[0], i, &text[0], &size[0]) || !find(status[1], i, &text[1], &size[1]) ||
+		    size[0] != size[1] || memcmp(text[0], text[1], size[0]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Whether the calling thread has securebits (capabilities(7)), KEEPCAPS among them: others' cannot be read. */
+static bool rights_are_special(void)
+{
+	return sf_raw6(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0, 0) != 0;
+}
+
+struct sets {
+	struct __user_cap_data_struct of[_LINUX_CAPABILITY_U32S_3];
+};
+
+static bool get(int32_t tid, struct sets *ret)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3, .pid = tid };
+
+	return sf_raw2(SYS_capget, &header, ret->of) == 0;
+}
+
+/* The calling thread gives up those capabilities that thread `tid` of this process does not have. */
+static void follow(int32_t tid)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct sets own = { 0 }, theirs = { 0 }, both; /* valgrind 3.19 takes capget(2) to fill in the first half only */
+
+	if (!get(0, &own) || !get(tid, &theirs))
+		return;
+	both = own;
+	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		both.of[i].permitted &= theirs.of[i].permitted;
+		both.of[i].effective &= theirs.of[i].effective;
+		both.of[i].inheritable &= theirs.of[i].inheritable;
+	}
+	if (memcmp(&both, &own, sizeof(own)) != 0)
+		sf_raw2(SYS_capset, &header, both.of);
+}
 
 /* --- who there is --- */
 
@@ -45,12 +117,12 @@ bool sf_spawned_have_own_rights(void)
 {
 	const int32_t own = (int32_t)sf_raw0(SYS_gettid);
 
-	if (atomic_load(&special) || sf_rights_are_special())
+	if (atomic_load(&special) || rights_are_special())
 		return false;
 	for (unsigned i = 0; i < MAX_SPAWNED; i++) {
 		int32_t tid = atomic_load(&spawned[i]);
 
-		if (tid && !sf_rights_are_equal(own, tid))
+		if (tid && !rights_are_equal(own, tid))
 			return false;
 	}
 	return true;
@@ -77,7 +149,7 @@ unsigned sf_spawned_count(void)
 void sf_spawned_follow(void)
 {
 	if (sf_filter_allows(SF_FILTER_RIGHTS, NULL))
-		sf_rights_follow((int32_t)getpid());
+		follow((int32_t)getpid());
 }
 
 SF_CHILD_CODE void sf_spawned_forked(void)
@@ -87,6 +159,12 @@ SF_CHILD_CODE void sf_spawned_forked(void)
 }
 
 /* --- making one --- */
+
+struct start {
+	void *(*run)(void *arg);
+	void *arg;
+	_Atomic int32_t tid;
+};
 
 /* `start` is on the stack of the one who waits: not touched behind the last store. */
 static void *begin(void *arg)
@@ -128,7 +206,7 @@ bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *a
 	sigset_t all, before;
 	int error;
 
-	atomic_store(&special, sf_rights_are_special());
+	atomic_store(&special, rights_are_special());
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = create(ret, &start);

@@ -18,8 +18,10 @@ bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *a
 	      const char *name, struct sf_error *err);
 
 /*
- * Whether every thread that sf_spawn made and that has not ended has the rights of the calling thread, as far as is known
- * (libc/rights.h). Signal-safe.
+ * Whether every thread that sf_spawn made and that has not ended has the rights of the calling thread, as far as is known. A system
+ * call that changes users, groups or capabilities changes one thread. libc's setuid() and its kin make the call in every thread,
+ * and end the process if the results differ, as they do where threads have different capabilities, securebits or filters before
+ * (nptl/nptl_setxid.c in glibc). Signal-safe.
  */
 bool sf_spawned_have_own_rights(void);
 /* Whether this is one of them; how many there are. Signal-safe. */

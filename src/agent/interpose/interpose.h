@@ -47,7 +47,7 @@ void sf_interpose_syscall_init(void);
 /* The condition that a call of the program puts on all threads of the process. */
 enum sf_demand {
 	SF_DEMAND_NOTHING,
-	SF_DEMAND_ALIKE,          /* the same rights: else libc ends the process (libc/rights.h) */
+	SF_DEMAND_ALIKE,          /* the same rights: else libc ends the process (host/spawn.h) */
 	SF_DEMAND_ALONE,          /* that there is only the calling one */
 	SF_DEMAND_ALONE_FOR_GOOD, /* the same, and the kernel lets no other be made after it */
 };
@@ -96,9 +96,6 @@ enum sf_demand sf_setns_demand(int fd, int type);
 
 /* Before the calling thread ends, by a function of libc's or by exit(2). */
 void sf_interpose_thread_ends(void);
-
-/* Before a system call that the program makes by syscall(2) or prctl(2). */
-void sf_interpose_before(const struct sf_filter_call *call);
 
 /*
  * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself. True:

@@ -1,17 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * syscall(2), in front of libc's, which loads the number of the call from where nobody finds it
- * again: an EINTR of ours could not be mended (frozen/signal/context.h). This one leaves it on the stack,
- * right where the context stands after the call. It leaves the frame pointer there, too: the registers of a thread that
- * sleeps in the call are not known, and syscall()'s own frame has no other end. Signal-safe.
+ * Interposers for prctl(2) and syscall(2), by which a program may install a system-call filter for itself: seccomp(2) has no
+ * function in libc. It may forbid system calls that the agent makes, and the kernel would end the program for them. A thread that
+ * forbids itself the time stamp of the CPU would be ended by the agent's handler, which reads it. A program that makes the call
+ * with an instruction of its own is not noticed.
  */
+#include <errno.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
-
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "agent/interpose/interpose.h"
+#include "agent/libc/vdso.h"
+#include "frozen/raw.h"
 #include "frozen/signal/handler.h"
 
+static bool is_filter(const struct sf_filter_call *call)
+{
+	return (call->number == SYS_prctl && call->args[0] == PR_SET_SECCOMP) ||
+	       (call->number == SYS_seccomp && (call->args[0] == SECCOMP_SET_MODE_FILTER ||
+						call->args[0] == SECCOMP_SET_MODE_STRICT));
+}
+
+static bool forbids_time_stamps(const struct sf_filter_call *call)
+{
+	return call->number == SYS_prctl && call->args[0] == PR_SET_TSC && call->args[1] == PR_TSC_SIGSEGV;
+}
+
+/* Before a system call that the program makes by syscall(2) or prctl(2). */
+static void before(const struct sf_filter_call *call)
+{
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+	int error;
+
+	if (forbids_time_stamps(call))
+		sf_agent_forbid_vdso_clock();
+	if ((!sf_filter_notes_dispatch(call) && !is_filter(call)) || !hooks)
+		return;
+	error = errno;
+	hooks->before_filter(call);
+	errno = error;
+}
+
+SF_INTERPOSED int prctl(int option, ...)
+{
+	int (*next)(int option, ...) = (int (*)(int, ...))sf_interpose_next(SF_NEXT_prctl);
+	struct sf_filter_call call = { SYS_prctl, { option } };
+	const long *args = call.args;
+	va_list list;
+
+	va_start(list, option);
+	for (int i = 1; i < 5; i++)
+		call.args[i] = va_arg(list, long);
+	va_end(list);
+	before(&call);
+	if (next && sf_filter_has_dispatch())
+		return next(option, args[1], args[2], args[3], args[4]);
+	return (int)sf_interpose_result(
+		sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0));
+}
+
+/* --- syscall(2) --- */
+
+/*
+ * libc's loads the number of the call from where nobody finds it again: an EINTR of ours could not be mended
+ * (frozen/signal/context.h). This one leaves it on the stack, right where the context stands after the call. It leaves the frame
+ * pointer there, too: the registers of a thread that sleeps in the call are not known, and syscall()'s own frame has no other
+ * end. Signal-safe.
+ */
 #if defined(__x86_64__)
 long sf_marked_syscall(long number, long a, long b, long c, long d, long e, long f);
 extern const char sf_marked_syscall_end[] __attribute__((visibility("hidden")));
@@ -81,7 +138,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
-	sf_interpose_before(&call);
+	before(&call);
 	if (sf_interpose_own_action(&call))
 		return 0;
 	if (next && sf_filter_has_dispatch())

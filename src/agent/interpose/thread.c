@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pthread_exit() and its kin, in front of libc's: libc ends the process with its last thread, and the program's last thread
- * would not be the last one (agent/first_thread.h).
+ * would not be the last one (agent/aside.h).
  *
  * pthread_create(), in front of libc's: a new thread is looked for at once. Without that the
  * sampler finds it at its next scan, and a program that makes few threads is scanned seldom.

@@ -16,6 +16,7 @@
 #include "agent/java/jvm_errand.h"
 #include "agent/java/jvm_walk.h"
 #include "agent/threads/thread_entries.h"
+#include "agent/threads/thread_register.h"
 #include "frozen/signal/handler.h"
 #include "frozen/runtime_list.h"
 

@@ -17,7 +17,7 @@ enum sf_fork_lock {
 	SF_FORK_LISTENER, /* the listener's socket (control.c) */
 	SF_FORK_PROFILE,  /* start and stop of a profile (agent.c) */
 	SF_FORK_RUNTIME,  /* the agent as a part of a runtime (agent/runtimes.h) */
-	SF_FORK_LABELS,   /* the table of labels (threads/labels.c) */
+	SF_FORK_LABELS,   /* the table of labels (threads/thread_register.c) */
 	SF_FORK_IMAGES,   /* the images and their tables (service/image_tables.c): fork() does not wait for this one */
 	SF_N_FORK_LOCKS
 };

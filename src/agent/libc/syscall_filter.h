@@ -16,7 +16,7 @@ enum {
 	SF_FILTER_SAMPLING = 1,  /* whichever way */
 	SF_FILTER_PERF = 2,      /* clocks/perf.c */
 	SF_FILTER_CHANNEL = 4,   /* control.c, and stillframe at its other end */
-	SF_FILTER_RIGHTS = 8,    /* rights.c */
+	SF_FILTER_RIGHTS = 8,    /* host/spawn.c */
 	SF_FILTER_ASIDE = 16,    /* aside.c */
 };
 

@@ -12,7 +12,7 @@
 #include "agent/host/spawn.h"
 #include "agent/sampler/loop.h"
 #include "agent/sampler/threads.h"
-#include "agent/threads/labels.h"
+#include "agent/threads/thread_register.h"
 #include "frozen/raw.h"
 
 #define STOP_NS 500000000        /* for a call of a round: stillframe waits for 0.9 s, after Ctrl-C (capture/signal/signal.c) */

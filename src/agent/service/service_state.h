@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The service thread's own state, for service.c (its thread), map_publisher.c (code maps), image_tables.c (images and their
- * tables), runtime_publisher.c (runtimes), runtime_threads.c (their threads) and stream_writer.c (the outbox and the stream's
+ * tables), runtime_publisher.c (runtimes) and stream_writer.c (the outbox and the stream's
  * file). Only the service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after it has
  * ended, and the words that others wait on. The channel and the file are open in the service thread's own table of
  * descriptors alone, where it could get one: what it opens takes no number from the program, which cannot close it.
@@ -89,7 +89,7 @@ struct sf_service {
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
 
-	/* runtime_publisher.c, runtime_threads.c */
+	/* runtime_publisher.c */
 	struct sf_runtime_publisher runtimes;
 
 	/* stream_writer.c */
@@ -141,15 +141,6 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns);
 /* Writes all records that are not written yet. No thread walks any more. */
 void sf_runtime_publisher_end(struct sf_service *service);
 void sf_runtime_publisher_deinit(struct sf_service *service);
-
-/* --- runtime_threads.c --- */
-
-/* Makes what the next functions need, if it is not made yet. False: no memory. */
-bool sf_runtime_threads_make(struct sf_runtime_publisher *runtimes);
-/* Frees that. Runtimes' handles are forgotten in all entries. */
-void sf_runtime_threads_deinit(struct sf_runtime_publisher *runtimes);
-/* Looks for new threads and names, and says when to look next (next_look_ns). */
-void sf_runtime_threads_look(struct sf_service *service, uint64_t now_ns);
 
 /* --- stream_writer.c --- */
 

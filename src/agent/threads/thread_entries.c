@@ -12,7 +12,6 @@
 
 #include "agent/clocks/clocks.h"
 #include "agent/libc/fork_memory.h"
-#include "agent/threads/exec_preparation.h"
 #include "frozen/child.h"
 #include "frozen/signal/event.h"
 #include "frozen/signal/handler.h"
@@ -323,7 +322,6 @@ SF_CHILD_CODE void sf_agent_thread_table_forked(void)
 {
 	struct sf_thread_entry *entries = atomic_load(&all_entries);
 
-	sf_exec_preparation_forked();
 	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
 	if (!entries)
 		return;

@@ -62,12 +62,6 @@ void sf_agent_threads_met(void);
 void sf_agent_entry_name(const struct sf_thread_entry *entry, char ret[SF_AGENT_NAME]);
 void sf_agent_entry_set_name(struct sf_thread_entry *entry, const char name[SF_AGENT_NAME]);
 
-/* For the calling thread; not signal-safe (thread_register.c). A label without a value is taken off. */
-bool sf_agent_thread_register(struct sf_error *err);
-void sf_agent_thread_unregister(void);
-bool sf_agent_thread_rename(const char *name, struct sf_error *err);
-bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
-
 /*
  * Around fork(), by the thread that forks, one at a time. In the child the clocks that it
  * inherited are closed, the entries of the threads that it does not have are empty, and its own, if it

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the functions that stand behind the interposers: part of interpose.h. */
+/* What all interposers use: the functions that stand behind them, and the rest of the agent. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 
 #include "agent/interpose/interpose.h"
+
+const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
 
 static const char *const names[] = {
 #define X(name) #name,

@@ -1,14 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memcpy and related functions, for the shared library's own use (hidden). Signal-safe. A sanitizer may
- * replace libc's functions in a program. Its versions record every access, also in a signal handler and
- * in held threads. They do not see our atomic words, and would report correct accesses as races.
+ * Functions of libc for the shared library's own use (hidden), where a program may have others in front of libc's. Signal-safe.
+ *
+ * - memcpy and related functions: a sanitizer's versions record every access, also in a signal handler and in held threads. They do
+ *   not see our atomic words, and would report correct accesses as races.
+ * - clock_gettime: the program's may answer other times (libfaketime), and libc's own reads the time stamp of the CPU, which a
+ *   thread may have forbidden itself (vdso.h).
  */
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "agent/libc/hidden.h"
+#include "frozen/raw.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+SF_HIDDEN int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	long result = 0;
+
+	if (clock == CLOCK_MONOTONIC) {
+		const uint64_t now_ns = sf_raw_now_ns();
+
+		*ret = (struct timespec){ .tv_sec = (time_t)(now_ns / NS_PER_S), .tv_nsec = (long)(now_ns % NS_PER_S) };
+	} else {
+		result = sf_raw2(SYS_clock_gettime, clock, ret);
+	}
+	if (result < 0)
+		errno = (int)-result;
+	return result < 0 ? -1 : 0;
+}
 
 #if defined(__x86_64__)
 
