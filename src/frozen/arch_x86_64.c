@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "frozen/arch.h"
-#include "frozen/epilogue_x86_64.h"
+#include "frozen/edges_x86_64.h"
 #include "frozen/exit_x86_64.h"
 #include "frozen/pattern_x86_64.h"
-#include "frozen/prologue_x86_64.h"
 #include "frozen/reader.h"
-#include "frozen/straight_x86_64.h"
-#include "frozen/throw_x86_64.h"
+#include "frozen/wrong_rules_x86_64.h"
 
 #include "frozen/frozen.h"
 
@@ -237,25 +235,6 @@ static bool jump_slot(const struct sf_reader *reader, uint64_t pc, uint64_t *slo
 	memcpy(&relative, code + at + 2, sizeof(relative));
 	*slot_ret = pc + at + 6 + (uint64_t)(int64_t)relative;
 	return true;
-}
-
-#define MAX_JUMPER 256   /* bytes of a function in which a jump out of it is looked for */
-
-/* jmp rel32, at any byte: 32 bits that are right by chance are rare. */
-bool sf_x86_jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target)
-{
-	uint8_t code[MAX_JUMPER];
-	size_t n = sizeof(code);
-	int32_t relative;
-
-	while (n != 0 && !sf_read(reader, code, start, n))
-		n /= 2;
-	for (size_t i = 0; i + 5 <= n; i++) {
-		memcpy(&relative, code + i + 1, sizeof(relative));
-		if (code[i] == 0xe9 && start + i + 5 + (uint64_t)(int64_t)relative == target)
-			return true;
-	}
-	return false;
 }
 
 /* mov $number, %eax; syscall */

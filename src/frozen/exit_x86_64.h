@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a function is left on x86-64 (sf_arch.find_exit, find_kept_sp, common_code, switches_stack and find_call): exit_x86_64.c,
- * kept_sp_x86_64.c, haskell_x86_64.c and switch_x86_64.c. For these and arch_x86_64.c.
+ * How a function is left on x86-64 (sf_arch.find_exit: exit_x86_64.c), also where its stack is not simply where sp points
+ * (find_kept_sp, common_code, switches_stack, find_call and jumps_to: other_sp_x86_64.c). For these and arch_x86_64.c.
  */
 #ifndef SF_FROZEN_EXIT_X86_64_H
 #define SF_FROZEN_EXIT_X86_64_H
@@ -24,8 +24,6 @@ bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *
 bool sf_x86_common_code(const struct sf_reader *reader, const struct sf_regs *regs, uint64_t *pc_ret, int32_t *least_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
 uint64_t sf_x86_find_call(const struct sf_reader *reader, uint64_t start, uint64_t end, uint64_t target, bool or_jumps);
-
-/* sf_arch.jumps_to, in arch_x86_64.c. */
 bool sf_x86_jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target);
 
 #endif

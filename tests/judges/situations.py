@@ -155,8 +155,8 @@ def situations(programs, scratch):
                   missing="" if os.path.isabs(cc1) else "gcc has no cc1"),
         Situation("perl", ["perl", "-e", PERL], missing=missing("perl")),
         Situation("bash", ["/bin/bash", "-c", BASH]),
-        # In libgcc's last steps to a handler, which put the handler's registers over the saved ones (frozen/unwind/step_throw.c), the
-        # judges take the handler for the caller.
+        # In libgcc's last steps to a handler, which put the handler's registers over the saved ones
+        # (frozen/unwind/step_wrong_rules.c), the judges take the handler for the caller.
         Situation("C++, exceptions", program("cpp_throw", "spin"), may_end="^_Unwind_(Resume|RaiseException)"),
         Situation("C++, in a destructor meanwhile", program("cpp_throw", "pause"), asleep=True, brief=True),
         Situation("Rust, traits and generics", [rust or ""], missing=no_rust, brief=True),

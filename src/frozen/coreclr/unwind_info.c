@@ -7,7 +7,7 @@
 #include "frozen/coreclr/unwind_info.h"
 
 #include "frozen/code_x86_64.h"
-#include "frozen/epilogue_x86_64.h"
+#include "frozen/edges_x86_64.h"
 
 #include "frozen/frozen.h"
 

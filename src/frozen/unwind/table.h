@@ -48,7 +48,7 @@ enum sf_rules_flags {
 	SF_RULES_NONE = 2,     /* a gap between functions: no rule covers these addresses */
 	SF_RULES_GUESS = 4,    /* synthesized, not from the file's own data (a bare PLT) */
 	SF_RULES_PAC = 8,      /* aarch64: the return address is signed */
-	SF_RULES_LEAVES = 32,  /* the function keeps the first result's register, as only one that can leave for a handler does (step_throw.c) */
+	SF_RULES_LEAVES = 32,  /* the function keeps the first result's register, as only one that can leave for a handler does */
 	SF_RULES_PROLOGUE = 16, /* the file describes no epilogues here: they may be in this row, too (step_nativeaot.c) */
 };
 
@@ -68,7 +68,7 @@ struct sf_row {
 enum sf_table_flags {
 	SF_TABLE_GO = 1,       /* Go's code: some functions call on another stack (step_switch.c) */
 	SF_TABLE_NATIVEAOT = 2, /* by .NET's NativeAOT compiler (step_nativeaot.c) */
-	SF_TABLE_POPS_RETURN = 4, /* some rules say that the return address is below sp, as those of OCaml's runtime do (step_throw.c) */
+	SF_TABLE_POPS_RETURN = 4, /* some rules say that the return address is below sp, as those of OCaml's runtime do */
 };
 
 struct sf_table_header {

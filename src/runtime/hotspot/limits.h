@@ -2,7 +2,7 @@
 /*
  * The limits for the values in a libjvm's tables: a field's offset in its struct, the size of a struct, a
  * constant. Tables are hostile input. Only this file checks their values against each other. Code that uses
- * the values (frozen/hotspot/code_blob.c above all) relies on these checks.
+ * the values (frozen/hotspot/hotspot.c above all) relies on these checks.
  */
 #ifndef SF_RUNTIME_HOTSPOT_LIMITS_H
 #define SF_RUNTIME_HOTSPOT_LIMITS_H

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code on x86-64 that throws to a handler as OCaml's does (sf_arch.is_in_throw). A register leads to a word that has the address of
- * the innermost handler's record, and that record is two words on the stack: the address of the next record, and the handler. So a
- * throw is `mov word, %rsp; pop word`, and then a return, or `pop %r11; jmp *%r11`. The runtime loads a register before
- * its return. Signal-safe.
+ * Code on x86-64 for which its rules do not hold, or do not say enough (sf_arch.is_in_throw, is_leaving, jumps_back and
+ * keeps_popped). Signal-safe.
  */
 #include "frozen/arch.h"
 #include "frozen/code_x86_64.h"
 #include "frozen/reader.h"
-#include "frozen/throw_x86_64.h"
+#include "frozen/wrong_rules_x86_64.h"
 
 #include "frozen/frozen.h"
 
+/*
+ * --- a throw to a handler, as OCaml's ---
+ *
+ * A register leads to a word that has the address of the innermost handler's record, and that record is two words on the stack:
+ * the address of the next record, and the handler. So a throw is `mov word, %rsp; pop word`, and then a return, or `pop %r11;
+ * jmp *%r11`. The runtime loads a register before its return.
+ */
+
 #define BEHIND 24 /* bytes before pc: three instructions of a throw have 21 */
 #define AHEAD 24  /* ... and from pc on */
-#define WORD 8u
+#define WORD 8
 
 enum { REX_W = 8, REX_R = 4, REX_B = 1, OPCODE_LOAD = 0x8b, OPCODE_POP = 0x8f, OPCODE_RETURN = 0xc3 };
 
@@ -103,7 +109,7 @@ static bool may_be_in_throw(const uint8_t *code, size_t size)
 			code[at] == 0xff);
 }
 
-/* The code around pc, of which BEHIND bytes lie before pc. Returns how many bytes there are; 0: it is no throw's, or not readable. */
+/* The code around pc, of which BEHIND bytes lie before pc. Returns how many bytes there are; 0: no throw's, or not readable. */
 static size_t read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[BEHIND + AHEAD])
 {
 	size_t n = AHEAD;
@@ -134,4 +140,88 @@ bool sf_x86_is_in_throw(const struct sf_reader *reader, uint64_t pc, struct sf_t
 	ret->reg = throw.reg != SF_NO_REG && throw.last == BEHIND ? throw.reg : SF_NO_REG;
 	ret->pushed = throw.pop == BEHIND ? WORD : 0;
 	return true;
+}
+
+/* --- which way code goes on, one way only --- */
+
+#define CODE 16 /* bytes: of a call and a jump 10 */
+#define MAX_STRAIGHT 256 /* bytes */
+#define SIZE_OF_MOV 3 /* from one register to another */
+
+static bool decode(const struct sf_reader *reader, uint64_t pc, struct sf_x86_instruction *ret)
+{
+	uint8_t code[CODE];
+	size_t n = sizeof(code);
+
+	while (n && !sf_read(reader, code, pc, n))
+		n /= 2;
+	return sf_x86_decode(code, n, ret);
+}
+
+bool sf_x86_jumps_back(const struct sf_reader *reader, uint64_t pc, bool exact, uint64_t *target_ret)
+{
+	struct sf_x86_instruction next;
+
+	if (!decode(reader, pc, &next))
+		return false;
+	if (exact && (next.effect == SF_X86_CALL || next.effect == SF_X86_PLAIN)) {
+		pc += next.size;
+		if (!decode(reader, pc, &next))
+			return false;
+	}
+	*target_ret = pc + next.size + (uint64_t)(int64_t)next.distance;
+	return next.effect == SF_X86_JUMP && next.has_target && next.distance < 0;
+}
+
+bool sf_x86_keeps_popped(const struct sf_reader *reader, uint64_t start, uint64_t pc)
+{
+	struct sf_x86_instruction next;
+	bool keeps = true;
+
+	if (pc - start > MAX_STRAIGHT)
+		return false;
+	for (; start < pc && decode(reader, start, &next); start += next.size) {
+		if (next.effect != SF_X86_PLAIN)
+			keeps = !keeps && next.effect == SF_X86_PUSH && next.value == -WORD;
+	}
+	return keeps && start == pc;
+}
+
+/* mov %rcx, %rsp, as far as it matters; the frame pointer is no such register. */
+static bool moves_to_sp(const struct sf_reader *reader, uint64_t pc)
+{
+	struct sf_x86_instruction next;
+
+	return decode(reader, pc, &next) && next.effect == SF_X86_OTHER_SP && next.size == SIZE_OF_MOV;
+}
+
+/* Behind mov %rcx, %rsp; pop %rcx follows, and then jmp *%rcx, or a return. */
+static bool has_left(const struct sf_reader *reader, uint64_t pc)
+{
+	struct sf_x86_instruction last;
+
+	return moves_to_sp(reader, pc - SIZE_OF_MOV) ||
+	       (moves_to_sp(reader, pc - SIZE_OF_MOV - 1) && decode(reader, pc - 1, &last) && last.size == 1 &&
+		last.effect == SF_X86_PUSH && last.value == -WORD);
+}
+
+/* The instructions up to the setting of sp are followed; a branch is not taken, as those on the way only skip some code. */
+bool sf_x86_is_leaving(const struct sf_reader *reader, uint64_t pc, bool exact)
+{
+	const uint64_t start = pc;
+	struct sf_x86_instruction next;
+	unsigned n_calls = 0;
+
+	if (exact && has_left(reader, pc))
+		return true;
+	while (pc - start <= MAX_STRAIGHT && n_calls <= 1 && decode(reader, pc, &next)) {
+		if (next.effect == SF_X86_OTHER_SP)
+			return next.size == SIZE_OF_MOV;
+		if (next.effect != SF_X86_PLAIN && next.effect != SF_X86_CALL && next.effect != SF_X86_BRANCH && next.effect != SF_X86_RESTORE_FP &&
+		    !(next.effect == SF_X86_JUMP && next.has_target && next.distance > 0))
+			return false;
+		n_calls += next.effect == SF_X86_CALL;
+		pc += next.size + (next.effect == SF_X86_JUMP ? (uint64_t)next.distance : 0);
+	}
+	return false;
 }
