@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows code from known starts of functions (code_starts.h).
+ * Reads the code of one segment around an address, and follows code from known starts of functions (code_starts.h).
  *
  * A jump from one function to the inside of another one is a tail call, or goes to a part that the compiler has moved
  * away: what it leads to is a start of its own. So no function is entered but at its start, and all code between a
@@ -12,10 +12,116 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "frozen/code_x86_64.h"
+
+/* --- the code of one segment around an address --- */
+
+#define ALIGNMENT 16       /* of functions, where the linker fills up with nops */
+#define MAX_STRAIGHT 4096  /* bytes of code that goes on without a jump */
+#define MAX_JUMP 4096      /* bytes, forward; a longer one leads to another function */
+#define MAX_FUNCTION 65536 /* bytes of a function without symbols and call frame information */
+#define INT3 0xcc
+
+bool sf_code_segment_read(struct sf_code_segment *ret, const struct sf_elf *elf, uint64_t address)
+{
+	GElf_Phdr header;
+	Elf_Data *data;
+
+	*ret = (struct sf_code_segment){ 0 };
+	if (elf->arch != &sf_arch_x86_64 || !sf_elf_find_loaded(elf, address, PF_X, &header))
+		return false;
+	data = elf_getdata_rawchunk(elf->elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
+	if (data)
+		*ret = (struct sf_code_segment){ .base = header.p_vaddr, .size = data->d_size, .bytes = data->d_buf };
+	return data;
+}
+
+static bool is_in_segment(const struct sf_code_segment *code, uint64_t address)
+{
+	return address - code->base < code->size;
+}
+
+/* False also outside the segment, and where the instruction is not known. */
+static bool decode(const struct sf_code_segment *code, uint64_t address, struct sf_x86_instruction *ret)
+{
+	const uint64_t at = address - code->base;
+
+	return is_in_segment(code, address) && sf_x86_decode(code->bytes + at, code->size - at, ret);
+}
+
+bool sf_code_goes_on(const struct sf_code_segment *code, uint64_t from, uint64_t to)
+{
+	struct sf_x86_instruction now;
+
+	if (to < from || to - from > MAX_STRAIGHT)
+		return false;
+	while (decode(code, from, &now)) {
+		if (to - from < now.size)
+			return true;
+		if (now.effect == SF_X86_RETURN || now.effect == SF_X86_JUMP)
+			return false;
+		from += now.size;
+	}
+	return false;
+}
+
+/* `end`: how far the function reaches at least, by its jumps. */
+static void extend(const struct sf_x86_instruction *now, uint64_t next, uint64_t *end)
+{
+	const bool jumps = now->effect == SF_X86_JUMP || now->effect == SF_X86_BRANCH;
+
+	if (jumps && now->has_target && !now->is_slot && now->distance > 0 && now->distance <= MAX_JUMP &&
+	    next + (uint64_t)now->distance >= *end)
+		*end = next + (uint64_t)now->distance + 1;
+}
+
+bool sf_code_ends_before(const struct sf_code_segment *code, uint64_t from, uint64_t to)
+{
+	struct sf_x86_instruction now;
+	uint64_t end = from;
+
+	if (to < from || to - from > MAX_FUNCTION)
+		return true;
+	while (from < to && decode(code, from, &now)) {
+		from += now.size;
+		extend(&now, from, &end);
+		/* A jump to where a register points may be a switch: its cases follow. */
+		if (from >= end && (now.effect == SF_X86_RETURN || (now.effect == SF_X86_JUMP && now.has_target)))
+			return from <= to;
+	}
+	return false;
+}
+
+/*
+ * lld fills up with int3 between functions. One may be a byte of an instruction. Code that keeps frame pointers begins
+ * with push %rbp and mov %rsp, %rbp, and inside a function that is rarely aligned.
+ */
+static bool is_padded_start(const uint8_t *code)
+{
+	return (code[-1] == INT3 && code[-2] == INT3) || memcmp(code, "\x55\x48\x89\xe5", 4) == 0;
+}
+
+/*
+ * The start of the function at `address` as linkers and compilers align functions: behind int3 instructions, or where a
+ * frame pointer is set up. 0: it is not seen, or that function ends before `address`.
+ */
+static uint64_t start_by_padding(const struct sf_code_segment *code, uint64_t address)
+{
+	uint64_t at;
+
+	if (!is_in_segment(code, address) || code->size - (address - code->base) < 4)
+		return 0;
+	for (at = address & ~(uint64_t)(ALIGNMENT - 1); at >= code->base + 2 && address - at <= MAX_FUNCTION; at -= ALIGNMENT) {
+		if (is_padded_start(code->bytes + (at - code->base)))
+			return sf_code_ends_before(code, at, address) ? 0 : at;
+	}
+	return 0;
+}
+
+/* --- starts from the code itself --- */
 
 #define MAX_CODE ((uint64_t)64 << 20) /* bytes of a segment; half a second's work */
 #define MAX_ROUNDS 16                 /* until jumps lead to starts only */
-#define ALIGNMENT 16                  /* of functions, where the linker fills up with nops */
 #define ENTRY_SIZE 64                 /* bytes of _start */
 
 struct edge {
@@ -43,7 +149,7 @@ static void mark(struct sf_code_starts *starts, uint64_t address, unsigned size)
 
 static bool add_start(struct search *search, uint64_t address)
 {
-	return !sf_code_segment_has(&search->of->code, address) ||
+	return !is_in_segment(&search->of->code, address) ||
 	       (sf_vec_push(&search->of->starts, address) && sf_vec_push(&search->open, address));
 }
 
@@ -62,7 +168,7 @@ static bool is_filled_up(const struct sf_code_starts *starts, uint64_t address)
 	const uint64_t first = address;
 	struct sf_x86_instruction next;
 
-	while (address % ALIGNMENT && sf_code_segment_decode(&starts->code, address, &next) &&
+	while (address % ALIGNMENT && decode(&starts->code, address, &next) &&
 	       is_nop(starts->code.bytes + (address - starts->code.base), next.size))
 		address += next.size;
 	return address != first && address % ALIGNMENT == 0;
@@ -76,7 +182,7 @@ static bool lead_on(struct search *search, uint64_t address, const struct sf_x86
 
 	*goes_on_ret = now->effect != SF_X86_RETURN && now->effect != SF_X86_JUMP &&
 		       !(now->effect == SF_X86_CALL && is_filled_up(starts, next));
-	if (!now->has_target || !sf_code_segment_has(&starts->code, target))
+	if (!now->has_target || !is_in_segment(&starts->code, target))
 		return true;
 	if (now->effect == SF_X86_CALL)
 		return add_start(search, target);
@@ -92,7 +198,7 @@ static bool follow(struct search *search)
 		uint64_t address = search->open.items[--search->open.n];
 		bool goes_on = true;
 
-		while (goes_on && sf_code_segment_decode(&starts->code, address, &now) && !is_reached(starts, address)) {
+		while (goes_on && decode(&starts->code, address, &now) && !is_reached(starts, address)) {
 			mark(starts, address, now.size);
 			if (!lead_on(search, address, &now, &goes_on))
 				return false;
@@ -110,7 +216,7 @@ static bool add_main(struct search *search, uint64_t entry)
 	uint64_t found = 0;
 	int32_t value;
 
-	for (uint64_t at = entry; at - entry < ENTRY_SIZE && sf_code_segment_decode(&starts->code, at, &now); at += now.size) {
+	for (uint64_t at = entry; at - entry < ENTRY_SIZE && decode(&starts->code, at, &now); at += now.size) {
 		const uint8_t *code = starts->code.bytes + (at - starts->code.base);
 
 		if (now.effect == SF_X86_CALL && found)
@@ -133,7 +239,7 @@ static bool add_called(struct search *search, uint64_t address)
 	const uint64_t call = address - 4;
 	struct sf_x86_instruction now;
 
-	if (!sf_code_segment_has(&starts->code, address) || !sf_code_segment_decode(&starts->code, call, &now) || now.size != 5 ||
+	if (!is_in_segment(&starts->code, address) || !decode(&starts->code, call, &now) || now.size != 5 ||
 	    now.effect != SF_X86_CALL || !now.has_target)
 		return true;
 	return add_start(search, call + now.size + (uint64_t)(int64_t)now.distance);
@@ -256,13 +362,13 @@ bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf
 {
 	size_t n;
 
-	if (!(starts->is_known && sf_code_segment_has(&starts->code, address)) && !analyse(starts, elf, known, address))
+	if (!(starts->is_known && is_in_segment(&starts->code, address)) && !analyse(starts, elf, known, address))
 		return false;
 	n = count_before(starts, starts->starts.n, address);
-	if (n && sf_code_segment_has(&starts->code, address) && is_reached(starts, address))
+	if (n && is_in_segment(&starts->code, address) && is_reached(starts, address))
 		*ret = starts->starts.items[n - 1];
 	else
-		*ret = sf_code_start_by_padding(&starts->code, address);
+		*ret = start_by_padding(&starts->code, address);
 	return true;
 }
 

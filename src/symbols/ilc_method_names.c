@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/csharp_names.h"
-#include "symbols/ilc_named_type.h"
 
 #define MAX_DEPTH 16u                /* of types in types */
 #define MAX_ARITY 64u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of methods from ILC's metadata, in the form of names by its debug data (ilc_names.h, ilc_parameters.c):
+ * Names of methods from ILC's metadata, in the form of names by its debug data (ilc_names.h, die_name.c):
  * "Demo.Box<T>.Inner.Wait<TKey>(System.Collections.Generic.List<T>, int)". For src/symbols only.
  *
  * Arguments of generic types and methods are not in the metadata: their parameters' names stand in their place.

@@ -37,10 +37,6 @@ const struct sf_range *sf_ranges_find(const struct sf_ranges *sorted, uint64_t a
 bool sf_ranges_add_symbols(struct sf_ranges *ranges, const struct sf_elf *elf);
 bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *elf);
 
-/* Adds one symbol if it names code that ends at `limit` at most; for the two above. */
-bool sf_ranges_add_symbol(struct sf_ranges *ranges, const GElf_Sym *symbol, const char *name,
-			  uint64_t limit);
-
 /* Adds the functions that the tables of Go's runtime name; none where it is no program by Go's linker. */
 bool sf_ranges_add_go(struct sf_ranges *ranges, struct sf_elf *elf);
 

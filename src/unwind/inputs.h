@@ -28,7 +28,7 @@ struct sf_inputs {
 	bool has_go;                          /* made by Go's linker */
 	struct sf_section go_tables;          /* those of Go's runtime, where there is no .debug_frame; size 0: there are none */
 	uint64_t managed, managed_size;       /* where code of .NET's NativeAOT compiler is; size 0: there is none */
-	uint64_t hijack;                      /* .NET's routine for hijacked returns (hijack.c); 0: there is none */
+	uint64_t hijack;                      /* .NET's routine for hijacked returns; 0: there is none */
 };
 
 /* Reads the inputs of the file `fd`. The caller owns `fd`, and keeps it open until sf_inputs_close. The bytes that are
@@ -38,12 +38,6 @@ void sf_inputs_close(struct sf_inputs *inputs);
 
 /* Of everything in them. */
 void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE]);
-
-/* The start of .NET's routine for hijacked returns, which this section describes; 0: there is none. */
-uint64_t sf_hijack_find(struct sf_elf *elf, const struct sf_cfi *cfi);
-
-/* Adds rows, marked SF_RULES_GUESS, for the procedure linkage tables, and settles them as one source. */
-bool sf_plt_read(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
 
 /* Adds the rows of Go's functions, and settles them as one source. */
 bool sf_go_tables_read(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
