@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a runtime of .NET says in bytes: the payloads of its events (runtime/coreclr/events.h), and the replies of its
- * diagnostics socket (runtime/coreclr/load_message.h). The first byte chooses the event, or the reply. The rest are the
+ * diagnostics socket (runtime/coreclr/load_socket.h). The first byte chooses the event, or the reply. The rest are the
  * bytes, in memory that ends behind them.
  */
 #include <stdint.h>
@@ -12,7 +12,6 @@
 
 #include "os/clock.h"
 #include "runtime/coreclr/events.h"
-#include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
 #include "runtime/coreclr/profiler_id.h"
 #include "runtime/coreclr/utf16.h"

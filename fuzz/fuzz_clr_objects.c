@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "clr_world.h"
-#include "runtime/coreclr/locks.h"
+#include "runtime/coreclr/waits.h"
 #include "runtime/coreclr/monitors.h"
 #include "runtime/coreclr/threads.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/coreclr/inlined.h"
 
-/* Packs numbers into nibbles (nibbles.h). */
+/* Packs numbers into nibbles (debug_info.h). */
 static uint8_t packed[2048];
 static size_t n_nibbles;
 

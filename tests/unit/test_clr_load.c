@@ -21,7 +21,6 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "runtime/coreclr/load.h"
-#include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
 #include "runtime/coreclr/profiler_id.h"
 #include "runtime/coreclr/utf16.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "form.h"
-#include "runtime/hotspot/load_reply.h"
+#include "runtime/hotspot/load.h"
 
 static const char *const load[SF_JVM_LOAD_ARGUMENTS] = { "/a.so", "true", "listen" };
 

@@ -21,8 +21,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/load/library.h"
-#include "runtime/hotspot/load_socket.h"
+#include "runtime/load/load.h"
 #include "runtime/hotspot/load_target.h"
 
 #define AGAIN "--again"  /* this program, as the one that an exec leads to */

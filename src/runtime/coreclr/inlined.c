@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "runtime/coreclr/debug_info.h"
-#include "runtime/coreclr/nibbles.h"
 
 #define MAX_SIZE (1u << 20)
 #define MAX_NODES 4096u

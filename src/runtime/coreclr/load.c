@@ -12,7 +12,6 @@
 #include "base/foreign_file.h"
 #include "os/clock.h"
 #include "os/process.h"
-#include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
 #include "runtime/coreclr/profiler_id.h"
 #include "runtime/load/load.h"

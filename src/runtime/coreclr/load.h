@@ -4,8 +4,7 @@
  * src/native/eventpipe/ds-*.c). The agent begins, and declines to be a
  * profiler unless a part of it needs one (agent/coreclr/clr_profiler.h).
  *
- *   load_socket.c    finds the socket; one request and its reply
- *   load_message.c   the bytes of requests and replies (hostile)
+ *   load_socket.c    finds the socket; one request and its reply, and their bytes (hostile)
  *
  * What is the same for all runtimes is in runtime/load.
  */

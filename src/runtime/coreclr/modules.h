@@ -36,7 +36,7 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 					  const struct sf_clr_description *description,
 					  const struct sf_reader *memory, uint64_t address);
 
-/* Opens (module_pdb.c) the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
+/* Opens (pdb.c) the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
 bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module,
 			    const struct sf_reader *memory, int32_t pid);
 

@@ -4,7 +4,7 @@
 #define SF_RUNTIME_HOTSPOT_ATTACH_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "runtime/hotspot/exports.h"
+#include "runtime/hotspot/tables.h"
 
 #define SF_HOTSPOT_NOTE 400
 

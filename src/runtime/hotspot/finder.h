@@ -6,7 +6,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_FINDER_H
 #define SF_RUNTIME_HOTSPOT_FINDER_H
 
-#include "runtime/hotspot/debug_info.h"
+#include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/jvm.h"
 #include "target/images.h"
 #include "target/process.h"

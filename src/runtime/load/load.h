@@ -3,7 +3,6 @@
  * Loading the agent into a running process by the means of its runtime: what is the same for all runtimes.
  *
  *   target.c     what must be known of the process before anything is done to it
- *   library.c    a library where the process can see it
  *   socket.c     a socket at which the process listens
  *
  * All of it happens in a forked child that is the target's user, so nothing of ours changes and
@@ -12,6 +11,9 @@
 #ifndef SF_RUNTIME_LOAD_LOAD_H
 #define SF_RUNTIME_LOAD_LOAD_H
 
+#include <limits.h>
+
+#include "base/error.h"
 #include "runtime/load/target.h"
 
 /*
@@ -26,5 +28,23 @@ typedef bool sf_load_fn(const struct sf_load_target *target, const char *library
  */
 bool sf_load(const struct sf_load_target *target, const char *library, const char *options,
 	     sf_load_fn *load, struct sf_error *err);
+
+/* --- a library where a process can open it. Called as the target's own user --- */
+
+struct sf_load_library {
+	char path[PATH_MAX];     /* as the target sees it */
+	char copy[64];           /* its name in the target's /tmp, "": it is none of ours */
+};
+
+/*
+ * `fd` is open on `path`. Where the target sees the same file, that; else a new file in its /tmp
+ * that only it may read.
+ */
+bool sf_load_library_show(const struct sf_load_target *target, const char *path, int fd,
+			  struct sf_load_library *ret, struct sf_error *err);
+
+/* Removes the copy, if there is one: what is mapped stays. */
+void sf_load_library_hide(const struct sf_load_target *target,
+			  const struct sf_load_library *library);
 
 #endif
