@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: finds the command and runs it. */
+/* The command line: finds the command and runs it, with a stack that suffices. */
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli/commands.h"
-#include "cli/stack.h"
+
+#define LARGE_BLOCK (1 << 20)
+#define ENOUGH (8u << 20) /* bytes of stack */
 
 static const struct sf_command *const commands[] = {
 #define X(name) &sf_command_##name,
@@ -17,8 +22,6 @@ static const struct sf_command *const commands[] = {
 #undef X
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
-
-#define LARGE_BLOCK (1 << 20)
 
 static const struct sf_command *find_command(const char *name)
 {
@@ -137,6 +140,70 @@ static void map_large_blocks(void)
 #endif
 }
 
+struct call {
+	int (*run)(int argc, char **argv);
+	int argc;
+	char **argv;
+	int status;
+};
+
+static void *run(void *arg)
+{
+	struct call *call = arg;
+
+	call->status = call->run(call->argc, call->argv);
+	return NULL;
+}
+
+static bool is_small(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < ENOUGH;
+}
+
+/* Threads that are made later get such a stack, too: libc takes the limit otherwise. */
+static int create(pthread_t *ret, struct call *call)
+{
+	pthread_attr_t attributes;
+	int error = pthread_attr_init(&attributes);
+
+	if (error)
+		return error;
+	error = pthread_attr_setstacksize(&attributes, ENOUGH);
+	if (!error)
+		error = pthread_setattr_default_np(&attributes);
+	if (!error)
+		error = pthread_create(ret, &attributes, run, call);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+/*
+ * Runs the command with a stack that suffices. stillframe may be started under a small limit for stacks (RLIMIT_STACK),
+ * which holds for a command that it launches and stays as it is; so the command then runs in a thread with a stack of
+ * its own. Signals are for the thread that works.
+ */
+static int run_with_stack(int (*to_run)(int argc, char **argv), int argc, char **argv)
+{
+	struct call call = { to_run, argc, argv, SF_EXIT_FAILED };
+	struct sf_error err;
+	pthread_t thread;
+	sigset_t all;
+
+	if (!is_small())
+		return to_run(argc, argv);
+	errno = create(&thread, &call);
+	if (errno) {
+		sf_fail_os(&err, "the limit for stacks (ulimit -s) is too small, and a thread with a larger one cannot be made");
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	pthread_join(thread, NULL);
+	return call.status;
+}
+
 int main(int argc, char **argv)
 {
 	occupy_closed();
@@ -154,5 +221,5 @@ int main(int argc, char **argv)
 		printf("stillframe %s\n", SF_VERSION);
 		return check_output(SF_EXIT_OK);
 	}
-	return check_output(sf_cli_with_stack(run_command, argc - 1, argv + 1));
+	return check_output(run_with_stack(run_command, argc - 1, argv + 1));
 }

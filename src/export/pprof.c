@@ -8,6 +8,7 @@
  */
 #include "export/pprof.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -18,6 +19,63 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
 typedef Perftools__Profiles__Label label_t;
 typedef Perftools__Profiles__ValueType value_type_t;
+
+/* zlib's way to say: a gzip header, and the largest window. */
+#define WINDOW_BITS (16 + MAX_WBITS)
+#define MEMORY_LEVEL 8
+
+/* --- compression --- */
+
+/* False when memory ran out. */
+static bool gzip_init(struct sf_gzip *gzip, FILE *out)
+{
+	*gzip = (struct sf_gzip){ .out = out };
+	return deflateInit2(&gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS,
+			    MEMORY_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+}
+
+static void gzip_deinit(struct sf_gzip *gzip)
+{
+	deflateEnd(&gzip->stream);
+}
+
+/* Runs until all input is taken, and with Z_FINISH until all output is out. */
+static void deflate_all(struct sf_gzip *gzip, int flush)
+{
+	unsigned char buffer[16384];
+
+	do {
+		gzip->stream.next_out = buffer;
+		gzip->stream.avail_out = sizeof(buffer);
+		deflate(&gzip->stream, flush);
+		fwrite(buffer, 1, sizeof(buffer) - gzip->stream.avail_out, gzip->out);
+	} while (gzip->stream.avail_out == 0);
+}
+
+static void gzip_write(struct sf_gzip *gzip, const void *bytes, size_t size)
+{
+	const unsigned char *p = bytes;
+
+	while (size) {
+		uInt part = size > INT_MAX ? INT_MAX : (uInt)size;
+
+		gzip->stream.next_in = (unsigned char *)p;
+		gzip->stream.avail_in = part;
+		deflate_all(gzip, Z_NO_FLUSH);
+		p += part;
+		size -= part;
+	}
+}
+
+/* Nothing may be written behind it. */
+static void gzip_finish(struct sf_gzip *gzip)
+{
+	gzip->stream.next_in = NULL;
+	gzip->stream.avail_in = 0;
+	deflate_all(gzip, Z_FINISH);
+}
+
+/* --- samples --- */
 
 /* X(name of the value, its unit, what a row has of it) */
 #define TIMES(X)                                                                                   \
@@ -175,7 +233,7 @@ static void put_strings(struct sf_pprof *pprof)
 
 static void append(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
 {
-	sf_gzip_write(&((struct sf_pprof *)buffer)->gzip, bytes, size);
+	gzip_write(&((struct sf_pprof *)buffer)->gzip, bytes, size);
 }
 
 static bool put_all(struct sf_pprof *pprof, const struct sf_tally *tally, enum sf_clock clock)
@@ -187,7 +245,7 @@ static bool put_all(struct sf_pprof *pprof, const struct sf_tally *tally, enum s
 	}
 	sf_pprof_places(pprof);
 	put_strings(pprof);
-	sf_gzip_finish(&pprof->gzip);
+	gzip_finish(&pprof->gzip);
 	return !pprof->no_memory;
 }
 
@@ -207,10 +265,10 @@ static bool write_pprof(const struct sf_profile *profile, const struct sf_filter
 		return sf_fail_memory(err);
 	if (!sf_tally_create(profile, filter->clock, true, &tally, err))
 		return false;
-	if (!sf_gzip_init(&pprof.gzip, out))
+	if (!gzip_init(&pprof.gzip, out))
 		return sf_fail_memory(err);
 	done = put_all(&pprof, tally, filter->clock);
-	sf_gzip_deinit(&pprof.gzip);
+	gzip_deinit(&pprof.gzip);
 	sf_vec_deinit(&pprof.frames);
 	sf_vec_deinit(&pprof.stack);
 	return done ? sf_export_finish(out, err) : sf_fail_memory(err);

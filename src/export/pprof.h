@@ -10,14 +10,22 @@
 #ifndef SF_EXPORT_PPROF_H
 #define SF_EXPORT_PPROF_H
 
+#include <stdio.h>
+#include <zlib.h>
+
 #include "base/intern.h"
 #include "base/vec.h"
-#include "export/gzip.h"
 #include "profile.pb-c.h"
 #include "recording/profile/profile.h"
 
 typedef Perftools__Profiles__Profile profile_t;
 typedef Perftools__Profiles__Line line_t;
+
+/* A gzip member, written to a stream as its contents come. The same contents give the same bytes. */
+struct sf_gzip {
+	z_stream stream;
+	FILE *out;
+};
 
 struct sf_pprof {
 	ProtobufCBuffer base;                   /* first: `append` gets its address */

@@ -31,7 +31,7 @@ enum sf_hold {
  * Calls fn(arg) on a new thread and waits for it. All other functions here must be called in that thread.
  * A thread whose stop was requested may stop much later, when no code expects it. The kernel releases all such
  * threads for good when the thread that requested the stops ends. If the new thread hangs in the kernel, the
- * process ends (stuck.h): otherwise the threads that it holds would not run again.
+ * process ends (own_thread.h): otherwise the threads that it holds would not run again.
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 

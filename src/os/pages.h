@@ -4,7 +4,7 @@
  * read, also from outside: from a FUSE or network file system, or by whoever serves a userfaultfd. That may take for ever,
  * and no signal but SIGKILL ends the wait, while the thread whose stack it is stands. So what is not there is not read.
  *
- * A process can take a page away between the look and the read. Then the read waits after all: see os/stuck.h.
+ * A process can take a page away between the look and the read. Then the read waits after all: see os/own_thread.h.
  *
  * Linux: /proc/PID/pagemap; where that cannot be had memory is read as it is. One thread at a time. Signal-safe: nothing
  * allocates; files stay open from the first read on.

@@ -8,7 +8,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "os/clock.h"
-#include "os/quiet_thread.h"
+#include "os/own_thread.h"
 
 #define FIRST_NS 4000000000      /* after the begin: a short recording opens each file once */
 #define LAST_NS 2000000000       /* before the end: on a busy machine a round takes as long */

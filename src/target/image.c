@@ -35,6 +35,17 @@ bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *r
 	return sf_elf_code_address(image->code, image->n_code, offset, ret);
 }
 
+bool sf_is_perf_map_path(const char *path)
+{
+	const size_t begin = sizeof(SF_PERF_MAP_BEGIN) - 1;
+	size_t digits;
+
+	if (strncmp(path, SF_PERF_MAP_BEGIN, begin) != 0)
+		return false;
+	digits = strspn(path + begin, "0123456789");
+	return digits && strcmp(path + begin + digits, SF_PERF_MAP_END) == 0;
+}
+
 void sf_image_note_times(struct sf_image *image)
 {
 	struct stat status;

@@ -45,6 +45,11 @@ struct sf_image {
  */
 bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret);
 
+/* The path of a perf map (perf_map_file.h) has the number of its process in between. */
+#define SF_PERF_MAP_BEGIN "/tmp/perf-"
+#define SF_PERF_MAP_END ".map"
+bool sf_is_perf_map_path(const char *path);
+
 /* Takes the times of the open file, when its content is known to be the image's. */
 void sf_image_note_times(struct sf_image *image);
 

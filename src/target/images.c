@@ -16,7 +16,6 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "target/perf_map_file.h"
 
 /* Tables stay in memory. chromium's table takes some 30 MB, most take less than 2. */
 #define MAX_TABLES ((uint64_t)96 << 20)

@@ -12,20 +12,7 @@
 #include "base/foreign_file.h"
 #include "os/task.h"
 
-#define BEGIN "/tmp/perf-"
-#define END ".map"
 #define STARTS_PER_S 100 /* the unit of sf_process_start_clock() */
-
-bool sf_is_perf_map_path(const char *path)
-{
-	const size_t begin = sizeof(BEGIN) - 1;
-	size_t digits;
-
-	if (strncmp(path, BEGIN, begin) != 0)
-		return false;
-	digits = strspn(path + begin, "0123456789");
-	return digits && strcmp(path + begin + digits, END) == 0;
-}
 
 /* *owner_ret: whose file it has to be, if not root's. */
 static int open_map(int32_t pid, char *path, size_t size, uint32_t *owner_ret)
@@ -33,7 +20,7 @@ static int open_map(int32_t pid, char *path, size_t size, uint32_t *owner_ret)
 	const uint32_t user = sf_process_user(pid);
 	int fd = -1;
 
-	snprintf(path, size, BEGIN "%d" END, sf_task_inner_id(pid, pid));
+	snprintf(path, size, SF_PERF_MAP_BEGIN "%d" SF_PERF_MAP_END, sf_task_inner_id(pid, pid));
 	*owner_ret = user == UINT32_MAX ? geteuid() : user;
 	if (user == UINT32_MAX)
 		sf_foreign_open(AT_FDCWD, path, &fd, NULL);

@@ -8,9 +8,6 @@
 
 #include "target/images.h"
 
-/* Whether a file with this path is one. */
-bool sf_is_perf_map_path(const char *path);
-
 /*
  * The perf map of a process, in its own /tmp and by the number that it has for itself. Of a process that has ended it is the
  * one in our /tmp. Everybody may write to /tmp, so the file must be the process's user's, or root's. A file that was last

@@ -1,4 +1,4 @@
-// The data of src/export/page_data.c, as typed arrays. Nothing here knows of pixels.
+// The data of src/export/html.c, as typed arrays. Nothing here knows of pixels.
 
 performance.mark("sf-parse");
 const data = JSON.parse(document.getElementById("data").textContent);

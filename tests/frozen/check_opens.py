@@ -40,7 +40,7 @@ MAY = {
     "target/image.c": ("memfd_create", "a copy of memory"),
     "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
     "os/linux/proc.c": ("open*3", "files of /proc and /sys"),
-    "os/linux/kernel_symbols_kept.c": ("open", "files of /proc"),
+    "os/linux/kernel_symbols.c": ("open", "files of /proc"),
     "os/linux/tracepoints.c": ("open openat*2", "the folder of tracefs, and below it names without a slash"),
     "os/linux/cgroup.c": ("open openat*2 sf_folder_open", "the control group that the user named, and what is below it, on its own kind of file system"),
     "os/linux/process.c": ("openat sf_folder_open*2", "/proc/PID/task, and a link in /proc/self/map_files"),

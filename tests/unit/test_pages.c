@@ -23,7 +23,7 @@
 
 #include "os/pages.h"
 #include "os/process.h"
-#include "os/stuck.h"
+#include "os/own_thread.h"
 
 #define N_PAGES 1024 /* 4 MB, as much as a copy of a stack has */
 

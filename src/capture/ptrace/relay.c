@@ -8,7 +8,7 @@
 
 #include "frozen/raw.h"
 #include "os/clock.h"
-#include "os/quiet_thread.h"
+#include "os/own_thread.h"
 
 #define RING_SIZE ((size_t)16 << 20)
 

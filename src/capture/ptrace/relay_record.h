@@ -10,7 +10,7 @@
 
 #include "capture/ptrace/relay.h"
 #include "frozen/output/outbox.h"
-#include "os/stuck.h"
+#include "os/own_thread.h"
 
 #define SF_RELAY_PAUSE_NS 2000000    /* of a thread that has to wait for the other one */
 

@@ -22,7 +22,7 @@
 #include "os/linux/user_regs.h"
 #include "os/process.h"
 #include "os/rights.h"
-#include "os/stuck.h"
+#include "os/own_thread.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the kernel's table of symbols, and finds functions in it. */
+/* Reads the kernel's table of symbols, finds functions in it, and keeps those of the kernel's own code on disk. */
 #include "os/kernel_symbols.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/cache_folder.h"
+#include "base/cleanup.h"
+#include "base/digest.h"
+#include "base/hex.h"
+#include "base/whole_io.h"
 #include "os/linux/proc.h"
 
 #define MAX_NAMES ((size_t)256 << 20)
+#define FOLDER "kernel-symbols-1"
+#define LIMIT ((uint64_t)32 << 20)  /* of all files: some starts of the machine, and some machines that share a home */
+#define FIRST_LINES 4096            /* bytes */
 
 void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols)
 {
@@ -152,4 +162,147 @@ int sf_kernel_symbols_hidden(void)
 
 	sf_proc_scan("/proc/sys/kernel/kptr_restrict", "%d", &hidden);
 	return hidden;
+}
+
+/*
+ * --- on disk ---
+ *
+ * The symbols of the kernel's own code (base/cache_folder.h): kernel-symbols-VERSION/KEY. The kernel takes tens
+ * of milliseconds to write its list, and its own code stays where it is until the machine starts again.
+ *
+ * KEY is a digest of the number of this start of the machine (boot_id) and of the first lines of the list. These have
+ * addresses, which the kernel chooses anew at each start, and zeros where this user may not see them: then nothing is
+ * kept or taken.
+ *
+ * A file is written whole, and one of before a crash has another KEY. So it has no checksum; what would lead out of its
+ * arrays is a miss.
+ */
+
+struct kept_header {
+	uint64_t own_start, own_end;
+	uint64_t n_symbols, names_size;
+};
+
+/* Bytes of a file from its beginning; 0: it cannot be read. */
+static size_t read_first(const char *path, char *ret, size_t size)
+{
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd >= 0 ? read(fd, ret, size) : -1;
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Whether a line names the start of the kernel's code, with its address. */
+static bool shows_addresses(const char *lines, size_t size)
+{
+	const char *at = memmem(lines, size, " _stext\n", 8);
+
+	return at && at - lines >= 18 && memcmp(at - 18, "0000000000000000", 16) != 0;
+}
+
+/* False: there is none. */
+static bool make_key(char ret[SF_CACHE_NAME])
+{
+	char boot[64], lines[FIRST_LINES];
+	const size_t boot_size = read_first("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	const size_t lines_size = read_first("/proc/kallsyms", lines, sizeof(lines));
+	uint8_t digest[SF_DIGEST_SIZE];
+	struct sf_digest all;
+
+	if (!boot_size || !shows_addresses(lines, lines_size))
+		return false;
+	sf_digest_begin(&all);
+	sf_digest_add(&all, boot, boot_size);
+	sf_digest_add(&all, lines, lines_size);
+	sf_digest_end(&all, digest);
+	sf_hex(digest, sizeof(digest), ret);
+	return true;
+}
+
+static bool is_whole(const struct sf_kernel_symbols *symbols)
+{
+	if (!symbols->symbols.n || !symbols->names.n || symbols->names.items[symbols->names.n - 1])
+		return false;
+	for (size_t i = 0; i < symbols->symbols.n; i++) {
+		if (symbols->symbols.items[i].name >= symbols->names.n)
+			return false;
+	}
+	return true;
+}
+
+static bool is_size(const struct kept_header *header, size_t size)
+{
+	return size >= sizeof(*header) && size <= LIMIT && header->n_symbols <= LIMIT && header->names_size <= LIMIT &&
+	       size == sizeof(*header) + header->n_symbols * sizeof(struct sf_kernel_symbol) + header->names_size;
+}
+
+static bool take_kept(int fd, size_t size, struct sf_kernel_symbols *ret)
+{
+	struct kept_header header;
+
+	if (!sf_read_all(fd, &header, sizeof(header)) || !is_size(&header, size) ||
+	    !sf_vec_reserve(&ret->symbols, header.n_symbols) || !sf_vec_reserve(&ret->names, header.names_size))
+		return false;
+	ret->symbols.n = header.n_symbols;
+	ret->names.n = header.names_size;
+	ret->own_start = header.own_start;
+	ret->own_end = header.own_end;
+	return sf_read_all(fd, ret->symbols.items, ret->symbols.n * sizeof(*ret->symbols.items)) &&
+	       sf_read_all(fd, ret->names.items, ret->names.n) && is_whole(ret);
+}
+
+static bool get_kept(int folder, const char *name, struct sf_kernel_symbols *ret)
+{
+	SF_CLEANUP(close) int fd = -1;
+	size_t size;
+
+	fd = sf_cache_file_open(folder, name, &size);
+	if (fd >= 0 && take_kept(fd, size, ret))
+		return true;
+	sf_kernel_symbols_deinit(ret);
+	return false;
+}
+
+/* The others come and go. */
+static void keep_own_only(struct sf_kernel_symbols *symbols)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < symbols->symbols.n; i++) {
+		if (sf_kernel_symbols_is_own(symbols, symbols->symbols.items[i].address))
+			symbols->symbols.items[n++] = symbols->symbols.items[i];
+	}
+	symbols->symbols.n = n;
+}
+
+static void put_kept(int folder, const char *name, const struct sf_kernel_symbols *symbols)
+{
+	struct kept_header header = {
+		.own_start = symbols->own_start, .own_end = symbols->own_end, .n_symbols = symbols->symbols.n, .names_size = symbols->names.n,
+	};
+	const struct iovec pieces[] = {
+		{ &header, sizeof(header) },
+		{ symbols->symbols.items, symbols->symbols.n * sizeof(*symbols->symbols.items) },
+		{ symbols->names.items, symbols->names.n },
+	};
+
+	if (sf_cache_file_put(folder, name, pieces, sizeof(pieces) / sizeof(pieces[0])))
+		sf_cache_prune(folder, LIMIT);
+}
+
+bool sf_kernel_symbols_load_own(struct sf_kernel_symbols *symbols)
+{
+	char name[SF_CACHE_NAME];
+	SF_CLEANUP(close) int folder = make_key(name) ? sf_cache_folder_open(FOLDER) : -1;
+
+	if (folder >= 0 && get_kept(folder, name, symbols))
+		return true;
+	if (!sf_kernel_symbols_load(symbols))
+		return false;
+	if (symbols->own_end <= symbols->own_start) /* which are its own is not known */
+		return true;
+	keep_own_only(symbols);
+	if (folder >= 0)
+		put_kept(folder, name, symbols);
+	return symbols->symbols.n;
 }

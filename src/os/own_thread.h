@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of stillframe that are stuck in a wait which no signal ends: in a read of a page of another process that is
+ * Threads of stillframe. They take no signals: these are for the thread that started them.
+ *
+ * One may be stuck in a wait which no signal ends: in a read of a page of another process that is
  * never filled (os/pages.h). If such a thread holds others, they stay stopped until it ends, and only the end of the
  * process ends it.
  */
-#ifndef SF_OS_STUCK_H
-#define SF_OS_STUCK_H
+#ifndef SF_OS_OWN_THREAD_H
+#define SF_OS_OWN_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* As pthread_create(). The caller joins it. False: it could not be started. */
+bool sf_quiet_thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg);
 
 #define SF_STUCK_LOOK_NS 500000000u /* between two looks */
 

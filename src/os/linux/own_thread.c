@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognises a thread of our own that hangs in the kernel. Such a killable wait is shown as D, like a wait for a disk.
+ * Starts threads of our own with all signals blocked: a new thread has the mask of the one that starts it
+ * (pthread_create(3)). Recognises one that hangs in the kernel. Such a killable wait is shown as D, like a wait for a disk.
  * The two differ in the system call, and in that the killable wait does not end.
  */
-#include "os/stuck.h"
+#include "os/own_thread.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,6 +17,18 @@
 #include "os/task.h"
 
 #define LOOKS 6
+
+bool sf_quiet_thread_start(pthread_t *ret, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	bool started;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	started = pthread_create(ret, NULL, run, arg) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
 
 /* The files of /proc about a process's memory are read by pread, but so are a recording's. */
 static bool reads_memory(const struct sf_stuck *stuck)
