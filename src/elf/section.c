@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds sections of an ELF file by their names, and decompresses them; and the unwind data: .eh_frame, also without section
- * headers, and .debug_frame. Does not interpret their bytes.
+ * Finds sections of an ELF file by their names, and decompresses them. Finds the unwind data among them: .debug_frame, and
+ * .eh_frame, also without section headers.
  */
 #include <string.h>
 
@@ -103,8 +103,8 @@ static uint64_t address_of(struct sf_elf *elf, const char *name)
 }
 
 /*
- * .eh_frame_hdr: version, three encodings, and the address of .eh_frame (LSB Core 5.0, section
- * 10.6.2). Its search table is for those who look up one address, and may be missing.
+ * .eh_frame_hdr: version, three encodings, and the address of .eh_frame (LSB Core 5.0, section 10.6.2). Its search table is for
+ * those who look up one address, and may be missing.
  */
 static bool read_eh_frame_address(struct sf_elf *elf, uint64_t *ret)
 {
@@ -135,20 +135,17 @@ static bool eh_frame_by_segment(struct sf_elf *elf, struct sf_cfi *ret)
 	uint64_t address, past, size, offset;
 	const uint8_t *bytes;
 
-	if (!read_eh_frame_address(elf, &address) ||
-	    !sf_elf_find_loaded(elf, address, 0, &segment))
+	if (!read_eh_frame_address(elf, &address) || !sf_elf_find_loaded(elf, address, 0, &segment))
 		return false;
 	past = address - segment.p_vaddr;
 	size = segment.p_filesz - past;
-	if (__builtin_add_overflow(segment.p_offset, past, &offset) ||
-	    !sf_elf_spend(elf, size, true))
+	if (__builtin_add_overflow(segment.p_offset, past, &offset) || !sf_elf_spend(elf, size, true))
 		return false;
 	bytes = sf_elf_read(elf, offset, size);
 	if (!bytes)
 		return false;
 	*ret = (struct sf_cfi){
-		.bytes = bytes, .size = size, .address = address, .eh = true, .ends_at_zero = true,
-		.work = elf->work,
+		.bytes = bytes, .size = size, .address = address, .eh = true, .ends_at_zero = true, .work = elf->work,
 	};
 	return true;
 }
@@ -171,12 +168,10 @@ bool sf_elf_debug_frame(struct sf_elf *elf, struct sf_cfi *ret)
 {
 	struct sf_section section;
 
-	if (!sf_elf_section(elf, ".debug_frame", &section) &&
-	    !sf_elf_section(elf, ".zdebug_frame", &section))
+	if (!sf_elf_section(elf, ".debug_frame", &section) && !sf_elf_section(elf, ".zdebug_frame", &section))
 		return false;
 	*ret = (struct sf_cfi){
-		.bytes = section.bytes, .size = section.size, .address = section.address,
-		.work = elf->work,
+		.bytes = section.bytes, .size = section.size, .address = section.address, .work = elf->work,
 	};
 	return true;
 }

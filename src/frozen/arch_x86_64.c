@@ -3,12 +3,9 @@
 #include <elf.h>
 #include <string.h>
 
-#include "frozen/arch.h"
-#include "frozen/edges_x86_64.h"
-#include "frozen/exit_x86_64.h"
+#include "frozen/arch_x86_64.h"
 #include "frozen/pattern_x86_64.h"
 #include "frozen/reader.h"
-#include "frozen/wrong_rules_x86_64.h"
 
 #include "frozen/frozen.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prologues and epilogues on x86-64, in the forms in which compilers make them. Signal-safe. */
-#include "frozen/edges_x86_64.h"
+#include "frozen/arch_x86_64.h"
 
 #include <string.h>
 

@@ -7,9 +7,8 @@
  */
 #include <string.h>
 
-#include "frozen/arch.h"
+#include "frozen/arch_x86_64.h"
 #include "frozen/code_x86_64.h"
-#include "frozen/exit_x86_64.h"
 #include "frozen/reader.h"
 
 #include "frozen/frozen.h"

@@ -3,10 +3,9 @@
  * Code on x86-64 for which its rules do not hold, or do not say enough (sf_arch.is_in_throw, is_leaving, jumps_back and
  * keeps_popped). Signal-safe.
  */
-#include "frozen/arch.h"
+#include "frozen/arch_x86_64.h"
 #include "frozen/code_x86_64.h"
 #include "frozen/reader.h"
-#include "frozen/wrong_rules_x86_64.h"
 
 #include "frozen/frozen.h"
 

@@ -53,13 +53,11 @@ static bool add_packed(struct sf_inputs *inputs, struct sf_rows *rows, struct sf
  */
 
 /* Without a link register, or once it is pushed, the return address is on the stack. */
-static bool add_step(const struct sf_arch *arch, struct sf_rows *rows, uint64_t start,
-		     const struct sf_plt_step *step)
+static bool add_plt_step(const struct sf_arch *arch, struct sf_rows *rows, uint64_t start, const struct sf_plt_step *step)
 {
 	const bool on_stack = arch->lr == SF_NO_REG;
 	struct sf_rules rules = {
-		.cfa = { .how = SF_HOW_REGISTER_PLUS, .reg = arch->sp,
-			 .value = step->pushed + (on_stack ? 8 : 0) },
+		.cfa = { .how = SF_HOW_REGISTER_PLUS, .reg = arch->sp, .value = step->pushed + (on_stack ? 8 : 0) },
 		.flags = SF_RULES_GUESS,
 	};
 
@@ -68,8 +66,7 @@ static bool add_step(const struct sf_arch *arch, struct sf_rows *rows, uint64_t 
 	return sf_rows_add(rows, start + step->at, &rules);
 }
 
-static bool add_section(const struct sf_arch *arch, struct sf_rows *rows,
-			const struct sf_section *section)
+static bool add_plt_section(const struct sf_arch *arch, struct sf_rows *rows, const struct sf_section *section)
 {
 	struct sf_plt_step steps[SF_PLT_STEPS];
 	uint64_t end;
@@ -81,7 +78,7 @@ static bool add_section(const struct sf_arch *arch, struct sf_rows *rows,
 		const unsigned n = arch->plt_steps(section->bytes, section->size, at, steps);
 
 		for (unsigned i = 0; i < n; i++) {
-			if (!add_step(arch, rows, section->address, &steps[i]))
+			if (!add_plt_step(arch, rows, section->address, &steps[i]))
 				return false;
 		}
 	}
@@ -91,7 +88,7 @@ static bool add_section(const struct sf_arch *arch, struct sf_rows *rows,
 static bool add_plt(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
 	for (size_t i = 0; i < inputs->n_plt; i++) {
-		if (!add_section(inputs->elf.arch, rows, &inputs->plt[i]))
+		if (!add_plt_section(inputs->elf.arch, rows, &inputs->plt[i]))
 			return sf_fail_memory(err);
 	}
 	return sf_rows_settle(rows) || sf_fail_memory(err);

@@ -9,7 +9,7 @@
 
 #include "frozen/arch.h"
 #include "frozen/code_x86_64.h"
-#include "frozen/exit_x86_64.h"
+#include "frozen/arch_x86_64.h"
 #include "frozen/reader.h"
 
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of functions that are hard to find in their code: frozen/exit_x86_64.h. */
+/* Ends of functions that are hard to find in their code: frozen/exit_x86_64.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "frozen/arch.h"
-#include "frozen/exit_x86_64.h"
+#include "frozen/arch_x86_64.h"
 #include "frozen/reader.h"
 
 #define AT UINT64_C(0x10000)

@@ -6,8 +6,8 @@
  */
 #include "frozen/coreclr/unwind_info.h"
 
+#include "frozen/arch_x86_64.h"
 #include "frozen/code_x86_64.h"
-#include "frozen/edges_x86_64.h"
 
 #include "frozen/frozen.h"
 

@@ -9,8 +9,6 @@
  *
  * - step_prologue.c: compiled code where it has no complete frame;
  *
- * - step_pushed.c: what compiled code puts below its frame;
- *
  * - step_routine.c: the virtual machine's own routines;
  *
  * - step_deoptimized.c: frames that are being moved or replaced.

@@ -126,12 +126,6 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 /* --- the other files --- */
 
 /*
- * Bytes that compiled code has put below its frame, around a call or in the slow part of a barrier (step_pushed.c). 0: none, or
- * the code does not say.
- */
-uint64_t sf_hotspot_pushed_bytes(const struct sf_hotspot_step *step);
-
-/*
  * Where compiled code was interrupted before it has made its frame or after it has taken it down
  * (step_prologue.c): the caller, as the instructions show. False: the frame is there.
  */
