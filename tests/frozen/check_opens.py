@@ -52,7 +52,7 @@ MAY = {
     "frozen/memory/own_memory.c": ("SYS_openat", "/proc/self/mem"),
     "frozen/signal/interrupted_calls.c": ("SYS_openat*2 SYS_open*2", "numbers of calls that the target makes"),
     "capture/perf/sample.c": ("SYS_execve SYS_execveat", "numbers of calls that the target makes"),
-    "agent/libc/program_loader.c": ("SYS_openat", "the program that the target executes; not waiting for a writer"),
+    "agent/interpose/program.c": ("SYS_openat", "the program that the target executes; not waiting for a writer"),
     "agent/libc/own_proc.c": ("SYS_openat*2", "files of /proc/self"),
     "agent/libc/syscall_filter.c": ("SYS_memfd_create", "the number of a call that is tried"),
     "agent/host/memory.c": ("memfd_create", "the ring"),

@@ -18,7 +18,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/coreclr/clr_guid.h"
 #include "agent/coreclr/clr_profiler.h"
 #include "runtime/coreclr/profiler_id.h"
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/coreclr/clr_guid.h"
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/clr_rounds.h"
 #include "agent/coreclr/clr_walked.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/interpose/environment.h"
+#include "agent/interpose/program.h"
 
 #define OURS "/usr/lib/x86_64-linux-gnu/libstillframe-agent.so"
 #define LIST "CORECLR_NOTIFICATION_PROFILERS_64="

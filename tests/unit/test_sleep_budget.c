@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/sampler/sleep_budget.h"
+#include "agent/sampler/blocked_sample.h"
 
 #define MS UINT64_C(1000000)
 #define COST_NS 20000

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/sampler/timer_coverage.h"
+#include "agent/clocks/clocks.h"
 
 #define PERIOD 4000000u
 #define JUDGED (32 * (uint64_t)PERIOD) /* of CPU time */

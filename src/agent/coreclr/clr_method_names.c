@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "agent/coreclr/clr_guid.h"
 #include "base/text.h"
 
 #define NAME_UNITS 512

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/coreclr/clr_guid.h"
 #include "agent/libc/fork_lock.h"
 #include "agent/threads/note.h"
 #include "runtime/coreclr/load.h"

@@ -20,7 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/coreclr/clr_guid.h"
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/lifecycle.h"
 #include "runtime/coreclr/load.h"

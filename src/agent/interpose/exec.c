@@ -2,7 +2,7 @@
 /*
  * Interposers for the exec functions. The new program starts with default signal actions. So before the
  * exec the calling thread's clock is removed, its pending signals of ours are taken, and the stream's
- * file gets all samples so far. A child that is not sampled executes its program without the agent (environment.h).
+ * file gets all samples so far. A child that is not sampled executes its program without the agent (program.h).
  * That is also why posix_spawn() is interposed. system() and popen() execute within libc, where no interposer is called.
  *
  * A child of vfork() runs in its parent's memory: it must not touch anything of ours (exec_preparation.h).
@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "agent/interpose/environment.h"
 #include "agent/interpose/interpose.h"
+#include "agent/interpose/program.h"
 #include "agent/libc/own_proc.h"
 #include "frozen/raw.h"
 

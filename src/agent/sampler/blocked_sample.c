@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocked samples inside the process. Only the sampler's thread calls this. The proof that a thread
+ * Blocked samples inside the process, and the limit of their cost. Only the sampler's thread calls this. The proof that a thread
  * slept throughout its walk: its CPU clock has the same value before and after. A thread that was on a
  * CPU in between has used CPU time. (The switch count, which is used from outside, proves the same,
  * but takes two files; the clock takes one system call.)
  */
 #include "agent/sampler/blocked_sample.h"
-#include "agent/clocks/clocks.h"
 
 #include <string.h>
 
+#include "agent/agent.h"
+#include "agent/clocks/clocks.h"
 #include "agent/libc/own_proc.h"
-#include "frozen/signal/handler.h"
+#include "agent/sampler/threads.h"
+#include "frozen/random.h"
 #include "frozen/raw.h"
+#include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
+#include "stream/record.h"
 
 /*
  * A longer sleep is written as an AGAIN record when its unwritten part is an eighth of the sleep, or a
@@ -210,4 +214,42 @@ void sf_blocked_sample_on(const struct sf_agent_options *options, struct sf_agen
 {
 	if (is_worth_a_sample(thread, now_ns))
 		sf_blocked_sample_again(options, thread, now_ns);
+}
+
+/* --- the limit of their cost --- */
+
+#define SHARE 100            /* one of so many parts of the time of all CPUs */
+#define ALL (UINT64_C(1) << 16)
+
+void sf_sleep_budget_begin(struct sf_sleep_budget *budget, unsigned n_cpus, uint64_t now_ns)
+{
+	*budget = (struct sf_sleep_budget){ .n_cpus = n_cpus, .random = now_ns | 1, .part = ALL, .began_ns = now_ns };
+}
+
+static uint64_t part_for(const struct sf_sleep_budget *budget, uint64_t passed_ns)
+{
+	const uint64_t wanted_ns = budget->n_due * budget->mean_ns, allowed_ns = passed_ns * budget->n_cpus / SHARE;
+
+	return wanted_ns <= allowed_ns ? ALL : allowed_ns * ALL / wanted_ns;
+}
+
+void sf_sleep_budget_round(struct sf_sleep_budget *budget, uint64_t now_ns)
+{
+	if (budget->n_taken)
+		budget->mean_ns = budget->taken_ns / budget->n_taken;
+	budget->part = part_for(budget, now_ns - budget->began_ns);
+	budget->began_ns = now_ns;
+	budget->n_due = budget->n_taken = budget->taken_ns = 0;
+}
+
+bool sf_sleep_budget_has_room(struct sf_sleep_budget *budget, bool first)
+{
+	budget->n_due++;
+	return first || sf_random(&budget->random) % ALL < budget->part;
+}
+
+void sf_sleep_budget_taken(struct sf_sleep_budget *budget, uint64_t cost_ns)
+{
+	budget->n_taken++;
+	budget->taken_ns += cost_ns;
 }

@@ -21,9 +21,8 @@
 #include <stdint.h>
 
 #include "agent/clocks/clocks.h"
-#include "agent/sampler/sleep_budget.h"
-#include "agent/sampler/timer_coverage.h"
 #include "agent/options.h"
+#include "agent/sampler/blocked_sample.h"
 #include "agent/threads/thread_entries.h"
 #include "base/error.h"
 #include "base/use_shares.h"

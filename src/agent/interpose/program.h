@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment of a program into which the agent would be loaded for nothing, as it is not sampled: the agent's
- * variable is missing, LD_PRELOAD is without the agent's library, and the words by which a runtime loads the agent are
- * missing, too. A program that is given another STILLFRAME keeps all of it: that one was written by the process itself.
- * The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
+ * A program that this process, or a child, executes: whether the agent can be loaded into it, and the environment of one into which
+ * it would be loaded for nothing, as it is not sampled.
  */
-#ifndef SF_AGENT_INTERPOSE_ENVIRONMENT_H
-#define SF_AGENT_INTERPOSE_ENVIRONMENT_H
+#ifndef SF_AGENT_INTERPOSE_PROGRAM_H
+#define SF_AGENT_INTERPOSE_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+/*
+ * Whether the program is one of the C library musl, whose loader ends a program into which it cannot load the agent, or a
+ * script that such a program interprets. A name without a slash is looked for along PATH. False also where there is no such
+ * file, or it cannot be read. Signal-safe where the name has a slash, also in the child of a vfork.
+ */
+bool sf_program_has_musl(const char *name);
+
+/*
+ * In the environment the agent's variable is missing, LD_PRELOAD is without the agent's library, and the words by which a runtime
+ * loads the agent are missing, too. A program that is given another STILLFRAME keeps all of it: that one was written by the process
+ * itself. The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
+ */
 struct sf_environment_size {
 	size_t n;       /* words, with the NULL at the end */
 	size_t n_bytes; /* of LD_PRELOAD */

@@ -1,26 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interposers for functions that demand something of all threads of the process, of which the program may have only one
- * without the agent. The agent's threads step aside for the call (agent/aside.h):
- *
- * - setuid() and its kin are made by libc in every thread, and libc ends the process if they do not all go the same way;
- *
- * - unshare() and setns() of some namespaces fail with EINVAL in a process of more than one thread. With others the agent's
- *   threads would stay behind in the old ones.
+ * Interposers for functions that make and end threads, and for those that demand something of all threads of the process, of which
+ * the program may have only one without the agent.
  *
  * Not seen: calls that the program makes with an instruction of its own, and those of a library that libc loads for itself.
  */
 #include <errno.h>
 #include <grp.h>
 #include <linux/nsfs.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "agent/interpose/interpose.h"
 #include "frozen/raw.h"
 
+/* --- threads that are made and end --- */
+
+typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/*
+ * A new thread is looked for at once. Without that the sampler finds it at its next scan, and a program that makes few threads is
+ * scanned seldom. Threads that are made otherwise (by a raw clone, by libc itself for a timer, or where the agent came by dlopen
+ * and the program's calls go to libc's) are found then.
+ */
+SF_INTERPOSED int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+				 void *(*run)(void *), void *arg)
+{
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+	create_fn *next = (create_fn *)sf_interpose_find(SF_NEXT_pthread_create);
+	int error = next ? next(thread, attr, run, arg) : EAGAIN;
+
+	if (!error && hooks)
+		hooks->thread_made();
+	return error;
+}
+
+/* libc ends the process with its last thread, and the program's last thread would not be the last one (agent/aside.h). */
+void sf_interpose_thread_ends(void)
+{
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+	int error = errno;
+
+	if (hooks)
+		hooks->thread_ends();
+	errno = error;
+}
+
+SF_INTERPOSED void pthread_exit(void *result)
+{
+	void (*next)(void *) = (void (*)(void *))sf_interpose_find(SF_NEXT_pthread_exit);
+
+	sf_interpose_thread_ends();
+	next(result);
+	__builtin_unreachable();
+}
+
+SF_INTERPOSED void thrd_exit(int result)
+{
+	void (*next)(int) = (void (*)(int))sf_interpose_find(SF_NEXT_thrd_exit);
+
+	sf_interpose_thread_ends();
+	next(result);
+	__builtin_unreachable();
+}
+
+/* --- demands on all threads --- */
+
+/*
+ * The agent's threads step aside for such a call (agent/aside.h):
+ *
+ * - setuid() and its kin are made by libc in every thread, and libc ends the process if they do not all go the same way;
+ *
+ * - unshare() and setns() of some namespaces fail with EINVAL in a process of more than one thread. With others the agent's
+ *   threads would stay behind in the old ones.
+ */
 bool sf_interpose_step_aside(enum sf_demand demand)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
