@@ -330,7 +330,7 @@ static bool write_page(struct page *page, const struct sf_filter *filter)
 
 /* False when memory ran out. Does not check whether writing to `out` worked. */
 static bool write_data(const struct sf_profile *profile, const struct sf_filter *filter,
-			const struct sf_tally *tally, FILE *out)
+		       const struct sf_tally *tally, FILE *out)
 {
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *strings = sf_intern_create();
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *functions = sf_intern_create();

@@ -107,7 +107,7 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_location
 
 /*
  * A place whose functions come later: frames may have its number at once. It is described once, by functions for which
- * *ret is a better number from then on. Frames of a place that is never described say so at the end (managed.c).
+ * *ret is a better number from then on. Frames of a place that is never described say so at the end (names.c).
  */
 bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
 bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,

@@ -160,7 +160,7 @@ struct sf_recording {
 	uint64_t text_size;          /* of all strings, with what keeping each costs */
 	unsigned limits_noted;       /* bits: enum sf_recording_limit */
 	SF_VEC(uint32_t) live;       /* live[number of a tid - 1] is its thread */
-	SF_VEC(uint32_t) pending;    /* by place - 1: managed.c */
+	SF_VEC(uint32_t) pending;    /* by place - 1: names.c */
 	uint32_t n_pending;
 	SF_VEC(struct sf_waiting_frame) waiting; /* for the descriptions of their places */
 	SF_VEC(uint64_t) managed_ns; /* by place - 1: CPU time of samples with it as the innermost frame */
@@ -171,7 +171,7 @@ struct sf_recording {
 	SF_VEC(struct sf_loss_row) losses;  /* by number of the key - 1 */
 	struct sf_loss_row no_thread[SF_N_LOSSES]; /* by cause: losses of no known thread */
 
-	/* Not in the file yet; samples are written at once, or when their innermost function is known (managed.c). */
+	/* Not in the file yet; samples are written at once, or when their innermost function is known (names.c). */
 	SF_VEC(struct sf_recording_sample) samples;
 	uint64_t n_saves;            /* how often the samples went to the file: then others are at these places */
 	SF_VEC(struct sf_frame_function) frame_functions;
@@ -219,15 +219,7 @@ bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, str
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 			       const struct sf_location *name);
 
-/* The number of the functions at an address, innermost first, interned; 0: no memory. managed.c. */
-uint32_t sf_recording_describe(struct sf_recording *recording, uint32_t module,
-			       const struct sf_location *names, size_t n);
-/* The name of the method whose code is at this place; "": it has none. False: the place is pending. managed.c. */
-bool sf_recording_place_name(const struct sf_recording *recording, uint64_t place, const char **ret);
-/* Gives a frame the functions with this number. False: no memory. */
-bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uint64_t description);
-
-/* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
+/* Gives a managed frame that is new the functions of its place, now or later: names.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 /* Counts a sample whose innermost frame may be managed; adds up what was counted. */
 bool sf_recording_count_managed(struct sf_recording *recording, uint32_t stack, uint64_t cpu_ns);
@@ -235,7 +227,7 @@ void sf_recording_total_managed(const struct sf_recording *recording, struct sf_
 /* Names the waiting frames whose places are described by now; `last`: the others, too, as not described. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
 
-/* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. managed.c. */
+/* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. names.c. */
 bool sf_recording_innermost(const struct sf_recording *recording, uint32_t stack, uint32_t *ret);
 
 #endif

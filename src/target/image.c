@@ -46,7 +46,8 @@ bool sf_is_perf_map_path(const char *path)
 	return digits && strcmp(path + begin + digits, SF_PERF_MAP_END) == 0;
 }
 
-void sf_image_note_times(struct sf_image *image)
+/* Takes the times of the open file, when its content is known to be the image's. */
+static void note_times(struct sf_image *image)
 {
 	struct stat status;
 
@@ -77,7 +78,7 @@ bool sf_image_is_rewritten(struct sf_image *image)
 
 	if (image->is_rewritten || image->fd < 0 || image->from_memory || image->is_perf_map || image->is_kernel)
 		return image->is_rewritten;
-	sf_image_note_times(image);
+	note_times(image);
 	if (image->changed_ns == changed_ns)
 		return false;
 	image->is_rewritten = has_other_content(image, written_ns);
@@ -267,7 +268,7 @@ bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, i
 		return false;
 	if (image->fd >= 0) {
 		files->n_open++;
-		sf_image_note_times(image);
+		note_times(image);
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
 	}
 	return true;
@@ -289,5 +290,5 @@ void sf_image_files_open_seen(struct sf_image_files *files, struct sf_image *ima
 	if (image->fd < 0)
 		note_missing(image);
 	else
-		sf_image_note_times(image);
+		note_times(image);
 }

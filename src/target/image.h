@@ -50,9 +50,6 @@ bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *r
 #define SF_PERF_MAP_END ".map"
 bool sf_is_perf_map_path(const char *path);
 
-/* Takes the times of the open file, when its content is known to be the image's. */
-void sf_image_note_times(struct sf_image *image);
-
 /*
  * Whether the open file was written to, in place, since the image was made. One system call, unless the file was renamed, linked
  * or written to. For good: the image's file is not used any more.

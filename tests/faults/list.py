@@ -253,8 +253,8 @@ FAULTS = [
     ("agent/coreclr/clr_hooks_x86_64.S", "sf_clr_hooked_enter, r14", "sf_clr_hooked_enter, rdi", "test_clr_hooks"),
     ("agent/coreclr/clr_hooks_x86_64.S", "cmpb\t$0,", "cmpb\t$9,", "test_clr_hooks"),
     # What a recording leaves out.
-    ("recording/managed.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
-    ("recording/managed.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
+    ("recording/names.c", "return recording->complete || recording->samples.n > MAX_HELD ? OF_PROGRAM : NOT_TOLD;", "return OF_PROGRAM;", "test_innermost"),
+    ("recording/names.c", "*ret = any ? number : stack;", "*ret = number;", "test_innermost"),
     # The ptrace engine.
     ("capture/ptrace/thread.c", "awake_since(thread, before) + (int64_t)stopped_ns;", "awake_since(thread, before) + 0 * (int64_t)stopped_ns;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "\tif (awake_ns < requested_ns)\n\t\tawake_ns = requested_ns;\n", "\t(void)requested_ns;\n", "test_capture_thread"),

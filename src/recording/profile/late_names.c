@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for the functions of a recording that was cut short: its frames without names, sorted so that each address is named once. */
+/* Names for the functions of a recording that was cut short: its frames without names, sorted, so each address is named once. */
 #include "recording/profile/loader.h"
 
 #include <string.h>

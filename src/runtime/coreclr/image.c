@@ -76,7 +76,8 @@ bool sf_clr_image_open(struct sf_clr_image *ret, const void *bytes, size_t size,
 	return !optional.bad;
 }
 
-struct sf_bytes sf_clr_image_at(const struct sf_clr_image *image, uint32_t rva, uint32_t size)
+/* The bytes at an RVA; none, if they do not all lie in the image. */
+static struct sf_bytes bytes_at(const struct sf_clr_image *image, uint32_t rva, uint32_t size)
 {
 	struct sf_bytes none = { 0 }, bytes;
 	uint64_t offset = rva;
@@ -109,7 +110,7 @@ static struct sf_bytes directory(const struct sf_clr_image *image, unsigned numb
 	sf_bytes_take(&entry, (uint64_t)number * 8);
 	rva = sf_bytes_u32(&entry);
 	size = sf_bytes_u32(&entry);
-	return sf_clr_image_at(image, rva, entry.bad ? 0 : size);
+	return bytes_at(image, rva, entry.bad ? 0 : size);
 }
 
 struct sf_bytes sf_clr_image_metadata(const struct sf_clr_image *image)
@@ -120,7 +121,7 @@ struct sf_bytes sf_clr_image_metadata(const struct sf_clr_image *image)
 	sf_bytes_take(&header, 8);
 	rva = sf_bytes_u32(&header);
 	size = sf_bytes_u32(&header);
-	return sf_clr_image_at(image, rva, header.bad ? 0 : size);
+	return bytes_at(image, rva, header.bad ? 0 : size);
 }
 
 struct debug_entry {
@@ -129,8 +130,7 @@ struct debug_entry {
 };
 
 /* The first debug entry of a type; its data is empty if there is none. */
-static struct debug_entry find_debug(const struct sf_clr_image *image, uint32_t type,
-				     uint32_t minor)
+static struct debug_entry find_debug(const struct sf_clr_image *image, uint32_t type, uint32_t minor)
 {
 	struct sf_bytes entries = directory(image, DEBUG_DIRECTORY);
 
@@ -147,7 +147,7 @@ static struct debug_entry find_debug(const struct sf_clr_image *image, uint32_t 
 		rva = sf_bytes_u32(&entries);
 		sf_bytes_take(&entries, 4);
 		if (its_type == type && (!minor || entry.minor == minor)) {
-			entry.data = sf_clr_image_at(image, rva, size);
+			entry.data = bytes_at(image, rva, size);
 			return entry;
 		}
 	}

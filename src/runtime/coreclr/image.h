@@ -31,9 +31,6 @@ struct sf_clr_image {
 /* False: this is no PE file. */
 bool sf_clr_image_open(struct sf_clr_image *ret, const void *bytes, size_t size, bool in_memory);
 
-/* The bytes at an RVA; none, if they do not all lie in the image. */
-struct sf_bytes sf_clr_image_at(const struct sf_clr_image *image, uint32_t rva, uint32_t size);
-
 /* The metadata (metadata.h). Empty: the file is no .NET assembly. */
 struct sf_bytes sf_clr_image_metadata(const struct sf_clr_image *image);
 

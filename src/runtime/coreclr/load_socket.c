@@ -15,7 +15,7 @@
 #include "os/task.h"
 #include "runtime/coreclr/profiler_id.h"
 #include "runtime/coreclr/utf16.h"
-#include "runtime/load/socket.h"
+#include "runtime/load/target.h"
 
 #define MAX_ENVIRONMENT (1u << 20)
 #define DEFAULT_FOLDER "/tmp"

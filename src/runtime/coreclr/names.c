@@ -67,8 +67,7 @@ static void put_parameters(struct sf_text *text, const struct sf_clr_scope *scop
 		sf_text_put(text, ">");
 }
 
-static void put_namespace(struct sf_text *text, const struct sf_clr_metadata *metadata,
-			  uint32_t type)
+static void put_namespace(struct sf_text *text, const struct sf_clr_metadata *metadata, uint32_t type)
 {
 	const char *space =
 		sf_clr_string(metadata, SF_CLR_TYPE_DEF, type, SF_CLR_TYPE_DEF_NAMESPACE);
@@ -99,8 +98,8 @@ void sf_clr_put_type(struct sf_text *text, const struct sf_clr_metadata *metadat
 	}
 }
 
-void sf_clr_put_raw_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
-			 uint32_t type)
+/* The name of a TypeDef row as the assembly has it: "Demo.Outer`1+Inner". */
+static void put_raw_type(struct sf_text *text, const struct sf_clr_metadata *metadata, uint32_t type)
 {
 	const struct chain chain = chain_of(metadata, type);
 
@@ -159,8 +158,7 @@ static bool is_async(const struct sf_clr_metadata *metadata, uint32_t type)
 
 /* Whether an attribute of the method names this type: AsyncStateMachineAttribute and
  * IteratorStateMachineAttribute do. */
-static bool has_attribute_with(const struct sf_clr_metadata *metadata, uint32_t method,
-			       const char *type)
+static bool has_attribute_with(const struct sf_clr_metadata *metadata, uint32_t method, const char *type)
 {
 	const uint32_t parent = method << 5; /* HasCustomAttribute: tag 0 is a method */
 	const uint32_t first = sf_clr_find(metadata, SF_CLR_CUSTOM_ATTRIBUTE,
@@ -252,8 +250,7 @@ static void put_state_machine(struct sf_text *text, const struct sf_clr_metadata
 	sf_text_put(text, is_async(metadata, chain->rows[0]) ? " [async]" : " [iterator]");
 }
 
-static void put_ordinary(struct sf_text *text, const struct sf_clr_scope *scope,
-			 const struct chain *chain)
+static void put_ordinary(struct sf_text *text, const struct sf_clr_scope *scope, const struct chain *chain)
 {
 	const char *name = method_name(scope->metadata, scope->method);
 	const uint32_t flags = sf_clr_value(scope->metadata, SF_CLR_METHOD_DEF, scope->method,
@@ -280,7 +277,7 @@ bool sf_clr_method_name(const struct sf_clr_metadata *metadata, uint32_t method,
 
 	if (!type)
 		return false;
-	sf_clr_put_raw_type(&raw, metadata, type);
+	put_raw_type(&raw, metadata, type);
 	sf_text_put(&raw, ".");
 	sf_text_put(&raw, name);
 	if (chain.n > 1 && !strcmp(name, "MoveNext") &&

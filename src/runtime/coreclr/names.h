@@ -24,10 +24,6 @@ struct sf_clr_arguments {
 void sf_clr_put_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
 		     uint32_t type, const struct sf_clr_arguments *arguments);
 
-/* The same, as the assembly has it: "Demo.Outer`1+Inner". */
-void sf_clr_put_raw_type(struct sf_text *text, const struct sf_clr_metadata *metadata,
-			 uint32_t type);
-
 struct sf_clr_method_name {
 	char written[SF_CLR_NAME_SIZE]; /* as the developer wrote it */
 	char raw[SF_CLR_NAME_SIZE];     /* as the assembly has it, with no arguments */

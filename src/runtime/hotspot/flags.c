@@ -41,8 +41,9 @@ static uint64_t find_entry(const struct sf_hotspot *hotspot, const struct sf_rea
 	return 0;
 }
 
-bool sf_java_flag_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name,
-		       struct sf_java_flag *ret)
+/* False: the virtual machine has no flag of this name, or it cannot be read. */
+static bool find_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name,
+		      struct sf_java_flag *ret)
 {
 	const uint64_t entry = find_entry(hotspot, memory, name);
 	uint64_t origin;
@@ -59,7 +60,7 @@ int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memor
 {
 	struct sf_java_flag flag;
 
-	return sf_java_flag_find(hotspot, memory, name, &flag) ? flag.value : -1;
+	return find_flag(hotspot, memory, name, &flag) ? flag.value : -1;
 }
 
 /* --- debug information at every instruction --- */
@@ -106,13 +107,13 @@ static bool exchange(int32_t pid, uint64_t address, uint8_t from, uint8_t to)
 	       sf_process_write(id, address, &to, 1) == 1;
 }
 
-static bool find_flag(const struct sf_reader *memory, int fd, uint64_t bias, struct sf_java_flag *ret)
+static bool find_in_process(const struct sf_reader *memory, int fd, uint64_t bias, struct sf_java_flag *ret)
 {
 	struct sf_hotspot *tables = calloc(1, sizeof(*tables));
 	struct sf_hotspot_exports exports;
 	bool found = tables && sf_hotspot_exports(fd, bias, &exports, NULL) &&
 		     sf_hotspot_read_tables(memory, &exports, tables, NULL) &&
-		     sf_java_flag_find(tables, memory, FLAG, ret);
+		     find_flag(tables, memory, FLAG, ret);
 
 	free(tables);
 	return found;
@@ -123,7 +124,7 @@ bool sf_java_debug_info_begin(struct sf_java_debug_info *info, int32_t pid, cons
 {
 	struct sf_java_flag flag;
 
-	if (!find_flag(memory, fd, bias, &flag))
+	if (!find_in_process(memory, fd, bias, &flag))
 		return false;
 	if (flag.value || !flag.is_default || !is_in_place(pid, &flag) || !sf_process_program(pid, &info->program) ||
 	    !exchange(pid, flag.address, 0, 1))

@@ -15,10 +15,6 @@ struct sf_java_flag {
 	bool     is_default;     /* it was not set; false also where that is not known */
 };
 
-/* False: the virtual machine has no flag of this name, or it cannot be read. */
-bool sf_java_flag_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name,
-		       struct sf_java_flag *ret);
-
 /* The value of a flag, such as "DebugNonSafepoints"; -1: it has none of this name. */
 int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name);
 

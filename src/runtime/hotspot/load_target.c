@@ -21,7 +21,7 @@
 #include "runtime/hotspot/jvm.h"
 #include "runtime/hotspot/load.h"
 #include "runtime/hotspot/threads.h"
-#include "runtime/load/socket.h"
+#include "runtime/load/target.h"
 
 #define START_NS UINT64_C(2000000000) /* a machine that just starts has no handler for SIGQUIT
 				       * yet */
@@ -219,8 +219,7 @@ static int try_connect(const struct sf_load_target *target)
 /*
  * The machine obeys it only where its own user, or root, owns it; some file systems change owners.
  */
-static bool make_trigger_in(const struct sf_load_target *target, int folder, const char *name,
-			    bool *made_ret)
+static bool make_trigger_in(const struct sf_load_target *target, int folder, const char *name, bool *made_ret)
 {
 	SF_CLEANUP(close) int fd = -1;
 	struct stat about;
@@ -348,7 +347,7 @@ static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 }
 
 long sf_jvm_load_ask(const struct sf_load_target *target, int fd, const char *request,
-		 size_t request_size, char *ret, size_t size, struct sf_error *err)
+		     size_t request_size, char *ret, size_t size, struct sf_error *err)
 {
 	size_t used = 0;
 	long n;

@@ -2,8 +2,7 @@
 /*
  * Loading the agent into a running process by the means of its runtime: what is the same for all runtimes.
  *
- *   target.c     what must be known of the process before anything is done to it
- *   socket.c     a socket at which the process listens
+ *   target.c     what must be known of the process before anything is done to it, and the socket at which it listens
  *
  * All of it happens in a forked child that is the target's user, so nothing of ours changes and
  * nothing is done with rights that the target does not have. Ordinary code; at most half a minute.
