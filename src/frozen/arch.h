@@ -5,7 +5,7 @@
  * still recorded on one machine can be walked on another.
  *
  * To add one, six places: arch_NAME.c; the host's files, which the build chooses (frozen/host_NAME.h,
- * frozen/context_NAME.c, os/linux/user_regs_NAME.c); the list below; meson.build; tests/unit/test_walk_NAME.c with
+ * frozen/signal/context_NAME.c, os/linux/user_regs_NAME.c); the list below; meson.build; tests/unit/test_walk_NAME.c with
  * recorded stills; and docs/architectures.md.
  */
 #ifndef SF_FROZEN_ARCH_H

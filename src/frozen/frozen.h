@@ -11,7 +11,7 @@
  *
  * - From outside it calls memcpy, memset and raw system calls only. There are two exceptions: the
  *   clock and CPU functions of the vDSO (raw.h), and a runtime's own stack function, through a
- *   pointer (own_walk in handler.h).
+ *   pointer (own_walk in signal/state.h).
  *
  * - It reads the target's memory through a reader (reader.h), and every read may fail. In its own
  *   process it may load directly from memory that a runtime never unmaps (`loads` in runtime.h).

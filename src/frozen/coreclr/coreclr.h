@@ -3,7 +3,7 @@
  * CoreCLR, the runtime of .NET, as the walker sees it: where its structures have their fields, and which ranges
  * of addresses hold code that it made.
  *
- * The offsets come from the runtime's own description of itself (runtime/coreclr/layout.h). The ranges are a copy of
+ * The offsets come from the runtime's own description of itself (runtime/coreclr/description.h). The ranges are a copy of
  * its range map. An object never changes once it is made: when ranges come or go, ordinary code makes a new object
  * (runtime/coreclr/coreclr.h). The code inside a range is looked up in the process at each step, so a method that was
  * compiled after the object was made is found.
@@ -22,7 +22,7 @@
 
 /*
  * The fields that are used. X(NAME, type, field as the descriptor names them). To add one: add a line; its absence
- * is handled by sf_clr_has(), or by a line in the needs of runtime/coreclr/layout.c.
+ * is handled by sf_clr_has(), or by a line in the needs of runtime/coreclr/description.c.
  */
 #define SF_CLR_FIELDS(X)                                                                           \
 	X(THREAD_ID, "Thread", "Id")                                                               \

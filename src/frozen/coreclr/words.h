@@ -6,7 +6,7 @@
 #ifndef SF_FROZEN_CORECLR_WORDS_H
 #define SF_FROZEN_CORECLR_WORDS_H
 
-/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/unwind/walk.h). */
+/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/trace.h). */
 #define SF_CORECLR_KINDS(X)                                                                        \
 	X(JITTED, "jitted", "managed code, compiled while the program ran")                        \
 	X(TIER_0, "tier0", "managed code, compiled quickly")                                       \

@@ -11,8 +11,8 @@
  * All threads share the cache without a lock. Two threads may write one entry at the same time; a
  * torn entry fails validation.
  */
-#ifndef SF_FROZEN_TRUST_H
-#define SF_FROZEN_TRUST_H
+#ifndef SF_FROZEN_HOTSPOT_METADATA_CACHE_H
+#define SF_FROZEN_HOTSPOT_METADATA_CACHE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #ifndef SF_FROZEN_HOTSPOT_WORDS_H
 #define SF_FROZEN_HOTSPOT_WORDS_H
 
-/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/unwind/walk.h). */
+/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/trace.h). */
 #define SF_HOTSPOT_KINDS(X)                                                                        \
 	X(C1, "c1", "managed code, compiled by C1")                                                \
 	X(C2, "c2", "managed code, compiled by C2")

@@ -16,10 +16,7 @@
 
 #define MAX_PINS 16                    /* maps published while one is being pinned */
 
-/*
- * The map that a walk uses, published in the slot so that nobody frees it. See service.h for the
- * other side.
- */
+/* The map that a walk uses, published in the slot so that nobody frees it. agent/service/map_publisher.c is the other side. */
 static const struct sf_code_map *pin_map(const struct sf_handler_code *code, struct sf_slot *slot)
 {
 	for (unsigned i = 0; i < MAX_PINS; i++) {
