@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "clr_world.h"
-#include "runtime/coreclr/waits.h"
-#include "runtime/coreclr/monitors.h"
 #include "runtime/coreclr/threads.h"
+#include "runtime/coreclr/waits.h"
 
 #define DATA CLR_DATA
 #define PART 0x400u           /* of a type */

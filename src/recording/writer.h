@@ -13,9 +13,9 @@
 
 #include <sqlite3.h>
 
+#include "base/histogram.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "base/histogram.h"
 #include "recording/recording.h"
 #include "recording/store/schema.h"
 

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/foreign_file.h"
-#include "base/leftovers.h"
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "base/hex.h"
+#include "base/leftovers.h"
 #include "base/output.h"
 #include "capture/signal/stream_reader.h"
 #include "elf/facts.h"

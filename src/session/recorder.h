@@ -12,9 +12,9 @@
 #include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
+#include "session/frame_numbers.h"
 #include "session/naming.h"
 #include "session/recorded_thread.h"
-#include "session/frame_numbers.h"
 #include "session/walker.h"
 
 struct sf_recorder {

@@ -11,8 +11,8 @@
 
 #include "os/clock.h"
 #include "os/process.h"
-#include "session/recorder.h"
 #include "session/naming.h"
+#include "session/recorder.h"
 
 /* The capture that sf_session_stop ends; set while an engine runs. */
 static struct sf_capture *_Atomic running;

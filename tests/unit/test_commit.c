@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "form.h"
+#include "recording/store/commit.h"
 #include "recording/store/database.h"
 #include "recording/store/one_file.h"
-#include "recording/store/commit.h"
 #include "small_recording.h"
 
 ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);

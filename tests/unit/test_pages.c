@@ -21,9 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/own_thread.h"
 #include "os/pages.h"
 #include "os/process.h"
-#include "os/own_thread.h"
 
 #define N_PAGES 1024 /* 4 MB, as much as a copy of a stack has */
 

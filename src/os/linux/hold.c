@@ -20,9 +20,9 @@
 #include "os/clock.h"
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
+#include "os/own_thread.h"
 #include "os/process.h"
 #include "os/rights.h"
-#include "os/own_thread.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 

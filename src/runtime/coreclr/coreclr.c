@@ -11,7 +11,6 @@
 #include "os/clock.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"
-#include "runtime/coreclr/monitors.h"
 #include "runtime/coreclr/places.h"
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"

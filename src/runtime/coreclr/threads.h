@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread store of CoreCLR: its Thread objects, by the ids that the system has for their threads. Ordinary code. */
+/*
+ * The thread store of CoreCLR: its Thread objects, by the ids that the system has for their threads, and what these say of
+ * their threads. Ordinary code; hostile input.
+ */
 #ifndef SF_RUNTIME_CORECLR_THREADS_H
 #define SF_RUNTIME_CORECLR_THREADS_H
 
 #include "base/vec.h"
 #include "runtime/coreclr/objects.h"
 #include "runtime/runtime.h"
+#include "target/lock_wait.h"
 
 struct sf_clr_thread {
 	int32_t tid;           /* in the process's own pid namespace */
@@ -36,5 +40,13 @@ struct sf_clr_thread_fields {
  */
 enum sf_naming sf_clr_thread_name(const struct sf_clr_naming *naming, struct sf_clr_thread_fields *fields, uint64_t thread,
 			char *ret, size_t size);
+
+/*
+ * Which monitor a managed thread waits to enter, and which thread has it. `major`: the runtime's version. `thread`: the
+ * Thread that waits; `threads`: all of them. A reading counts as objects.h says. False: the thread waits for no monitor, or
+ * the runtime's records of that are not as they are known to be.
+ */
+bool sf_clr_lock_wait(const struct sf_clr_naming *naming, unsigned major, const struct sf_clr_threads *threads, uint64_t thread,
+		      struct sf_lock_wait *ret);
 
 #endif
