@@ -9,7 +9,6 @@
 
 #define PENDING UINT32_MAX          /* in `pending`: not described yet; 0: the place was never pending */
 #define MAX_HELD 4096               /* samples that wait for names */
-#define MAX_PENDING_NAMES 50000 /* rows; keeps a transaction, which stays in memory, small */
 
 /*
  * --- managed frames ---
@@ -290,13 +289,12 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 	return true;
 }
 
-bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
-			const struct sf_location *names, size_t n, struct sf_error *err)
+bool sf_recording_name_place(struct sf_recording *recording, uint32_t module, uint64_t address, const struct sf_location *names, size_t n)
 {
 	const uint32_t description = intern_functions(recording, module, names, n);
 
 	if (!description || !index_places(recording))
-		return sf_fail_memory(err);
+		return false;
 	for (size_t i = find_place(recording, module, address); i < recording->places.n; i++) {
 		const struct sf_place *place = &recording->places.items[i];
 
@@ -305,12 +303,10 @@ bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_
 		if (recording->named.items[place->frame - 1] == SF_WITH_NAMES)
 			continue;
 		if (!name_frame(recording, place->frame, description))
-			return sf_fail_memory(err);
+			return false;
 		recording->named.items[place->frame - 1] = SF_WITH_NAMES;
 	}
-	if (recording->frame_functions.n < MAX_PENDING_NAMES)
-		return true;
-	return sf_recording_save(recording, err);
+	return true;
 }
 
 size_t sf_recording_waiting_names(const struct sf_recording *recording)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a recording that is being written: its file, create, tick, finish or abandon.
+ * The life of a recording that is being written: its file, its beginning, when it is saved, and its end.
  *
  * A flock on the file admits one writer at a time. The lock ends with the writer, however the writer
  * ends. Other users may be able to write to the folder, so no other file is ever made, read, or
@@ -32,6 +32,7 @@
 #define LONGEST_INTERVAL_NS 1000000000u
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 #define READER_PATIENCE_MS 50       /* for a reader that keeps a commit waiting */
+#define MAX_PENDING_NAMES 50000     /* rows; keeps a transaction, which stays in memory, small */
 #define HEADER_SIZE 100
 #define APPLICATION_ID_OFFSET 68
 
@@ -245,6 +246,14 @@ bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct s
 		return true;
 	sf_recording_relative(recording, now_ns);
 	return sf_recording_save_soon(recording, now_ns, err);
+}
+
+bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
+			const struct sf_location *names, size_t n, struct sf_error *err)
+{
+	if (!sf_recording_name_place(recording, module, address, names, n))
+		return sf_fail_memory(err);
+	return recording->frame_functions.n < MAX_PENDING_NAMES || sf_recording_save(recording, err);
 }
 
 /* Until the disk has it, a power failure may still take it. */

@@ -219,6 +219,9 @@ bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, str
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 			       const struct sf_location *name);
 
+/* Gives the native frames at this place the functions there, if they have none. False: no memory. names.c. */
+bool sf_recording_name_place(struct sf_recording *recording, uint32_t module, uint64_t address, const struct sf_location *names,
+			     size_t n);
 /* Gives a managed frame that is new the functions of its place, now or later: names.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 /* Counts a sample whose innermost frame may be managed; adds up what was counted. */

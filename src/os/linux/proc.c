@@ -54,6 +54,14 @@ const char *sf_proc_stat(int32_t pid, int32_t tid, char text[SF_PROC_STAT])
 	return sf_proc_read(pid, tid, "stat", text, SF_PROC_STAT) ? behind_name(text) : NULL;
 }
 
+char sf_proc_letter(int32_t pid, int32_t tid)
+{
+	char text[SF_PROC_STAT];
+	const char *stat = sf_proc_stat(pid, tid, text);
+
+	return stat ? *stat : 0;
+}
+
 const char *sf_proc_stat_of(int fd, char text[SF_PROC_STAT])
 {
 	ssize_t n = pread(fd, text, SF_PROC_STAT - 1, 0);

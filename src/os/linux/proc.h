@@ -17,7 +17,10 @@ bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t 
 #define SF_PROC_STAT 1024
 const char *sf_proc_stat(int32_t pid, int32_t tid, char text[SF_PROC_STAT]);
 
-/* The same from an open file. */
+/* The state letter in it (R S D T t Z X I); 0: gone. */
+char sf_proc_letter(int32_t pid, int32_t tid);
+
+/* The text from an open file. */
 const char *sf_proc_stat_of(int fd, char text[SF_PROC_STAT]);
 
 /* A number in such a text, by its number in proc_pid_stat(5), where the state letter is field 3; 0: it is not there. */

@@ -20,7 +20,6 @@
 #include "base/output.h"
 #include "os/linux/proc.h"
 #include "os/rights.h"
-#include "os/task.h"
 
 static bool add_numbers(const char *path, struct sf_ids *ret)
 {
@@ -91,7 +90,7 @@ bool sf_process_opens_map_files(void)
 
 bool sf_process_check(int32_t pid, struct sf_error *err)
 {
-	char letter = sf_task_letter(pid, pid);
+	char letter = sf_proc_letter(pid, pid);
 	struct sf_program program;
 	char size[32];
 
@@ -132,11 +131,11 @@ int32_t sf_process_live_id(int32_t pid)
 	struct sf_ids ids = { 0 };
 	int32_t live = pid;
 
-	if (sf_task_letter(pid, pid) != 'Z')
+	if (sf_proc_letter(pid, pid) != 'Z')
 		return pid;
 	sf_process_threads(pid, &ids);
 	for (size_t i = 0; i < ids.ids.n && live == pid; i++) {
-		if (sf_task_letter(pid, ids.ids.items[i]) != 'Z')
+		if (sf_proc_letter(pid, ids.ids.items[i]) != 'Z')
 			live = ids.ids.items[i];
 	}
 	sf_vec_deinit(&ids.ids);

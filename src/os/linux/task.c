@@ -268,10 +268,7 @@ bool sf_task_saved(int32_t pid, const uint64_t saved[SF_TASK_SAVED], uint8_t sta
 
 char sf_task_letter(int32_t pid, int32_t tid)
 {
-	char text[SF_PROC_STAT];
-	const char *stat = sf_proc_stat(pid, tid, text);
-
-	return stat ? *stat : 0;
+	return sf_proc_letter(pid, tid);
 }
 
 /* Field 39. */
