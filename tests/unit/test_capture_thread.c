@@ -228,13 +228,19 @@ static void a_sleeping_sample_leaves_the_cpu_time(void **state)
 	assert_int_equal(now_ns, 1000 * MS + 200 * MS);
 }
 
-/* As capture/ptrace/blocked.c does it; then the thread was put on a CPU so many times until it slept again, here or there. */
-static void held_and_back(uint64_t switches, uint64_t sp)
+/* As capture/ptrace/blocked.c does it. */
+static void held(void)
 {
 	thread->hold.sleep = thread->look;
 	thread->hold.switches = thread->run.switches;
-	thread->hold.is_new = true;
-	thread->sampled = true;
+	thread->hold.cpu_ns = thread->run.cpu_ns;
+	thread->hold.is_new = thread->sampled = true;
+}
+
+/* Then the thread was put on a CPU so many times until it slept again, here or there. */
+static void held_and_back(uint64_t switches, uint64_t sp)
+{
+	held();
 	run.switches += switches;
 	look.sp = sp;
 	look_after(10, 0, SF_STATE_BLOCKED);
@@ -263,6 +269,33 @@ static void an_interrupted_sleep_is_one_sleep(void **state)
 	assert_false(sf_thread_was_held(thread));
 }
 
+/* A thread that waits for a CPU after a hold, to go back to its sleep, has not left it. One that computes has. */
+static void on_its_way_back_it_is_in_its_sleep(void **state)
+{
+	const struct sf_task_look asleep = { .state = SF_STATE_BLOCKED, .syscall = 7, .placed = true, .sp = 0x1000 };
+
+	(void)state;
+	look = asleep;
+	run.switches++;
+	look_after(10, 0, SF_STATE_BLOCKED);
+	held();
+	run.switches++;
+	run.cpu_ns += 20000;
+	look = (struct sf_task_look){ .syscall = SF_SYSCALL_NONE };
+	look_after(4, 0, SF_STATE_RUNNING);
+	assert_true(thread->sampled && !sf_thread_awake(thread));
+	assert_int_equal(thread->look.sp, 0x1000);
+	assert_int_equal(thread->account.awake_ns, 0);
+	look = asleep;
+	run.switches += 5;
+	look_after(4, 0, SF_STATE_BLOCKED);
+	assert_true(thread->sampled && !thread->hold.is_new);
+	held();
+	look = (struct sf_task_look){ .syscall = SF_SYSCALL_NONE };
+	look_after(4, 1, SF_STATE_RUNNING);
+	assert_true(!thread->sampled && sf_thread_awake(thread));
+}
+
 /* Its counts were read, after the hold, when it slept elsewhere already: no count says that it ran since. */
 static void a_sleep_after_a_hold_is_another_one(void **state)
 {
@@ -270,9 +303,7 @@ static void a_sleep_after_a_hold_is_another_one(void **state)
 	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .syscall = 7, .placed = true, .sp = 0x1000 };
 	run.switches++;
 	look_after(10, 0, SF_STATE_BLOCKED);
-	thread->hold.sleep = thread->look;
-	thread->hold.switches = thread->run.switches;
-	thread->hold.is_new = thread->sampled = true;
+	held();
 	run.switches += 4;
 	look.sp = 0x2000;
 	sf_thread_settle(thread, now_ns, true, true);
@@ -772,6 +803,7 @@ int main(void)
 		TEST(cpu_time_is_paid_from_the_time_asleep),
 		TEST(a_sleeping_sample_leaves_the_cpu_time),
 		TEST(an_interrupted_sleep_is_one_sleep),
+		TEST(on_its_way_back_it_is_in_its_sleep),
 		TEST(a_sleep_after_a_hold_is_another_one),
 		TEST(a_debt_is_no_sleep),
 		TEST(a_waiting_sample_leaves_the_cpu_time),

@@ -34,6 +34,7 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 {
 	thread->hold.sleep = thread->look;
 	thread->hold.switches = thread->run.switches;
+	thread->hold.cpu_ns = thread->run.cpu_ns;
 	thread->hold.is_new = true;
 	sf_ptrace_hold(capture, thread, now_ns);
 }

@@ -17,6 +17,7 @@
 #define STACK_MAX ((uint64_t)8 << 20) /* of the stacks that the system makes (getrlimit(2)), unless they are told otherwise */
 #define DEEP_FIRST (1u << 20)  /* bytes of the first copy of a deep stack, at most */
 #define ROOT_SIZE 128u         /* bytes above the first frame's sp that a walk may read, as its return address */
+#define BACK_NS 100000  /* of CPU time, within which a thread that was interrupted in its sleep is back in it */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -103,13 +104,26 @@ bool sf_thread_was_held(const struct sf_thread *thread)
 	       thread->run.switches - thread->hold.switches <= HOLD_SWITCHES;
 }
 
+/* It waits for a CPU on which it goes back to the sleep in which it was interrupted, or is about to. */
+static bool goes_back(const struct sf_thread *thread)
+{
+	return sf_thread_awake(thread) && thread->run.cpu_ns - thread->hold.cpu_ns <= BACK_NS;
+}
+
 /*
- * A thread that was interrupted in its sleep is looked at again. If it sleeps in the same place it has gone back to
- * that sleep. On a machine whose CPUs are busy it was put on a CPU more often for that than HOLD_SWITCHES.
+ * A thread that was interrupted in its sleep is looked at again. On its way back it is in that sleep still: another hold would
+ * interrupt it once more. If it sleeps in the same place it has gone back to that sleep. On a machine whose CPUs are busy it
+ * was put on a CPU more often for that than HOLD_SWITCHES.
  */
 static void see_held(struct sf_thread *thread)
 {
-	if (thread->hold.is_new && !thread->hold.is_requested && !sf_thread_awake(thread)) {
+	const bool is_new = thread->hold.is_new && !thread->hold.is_requested;
+
+	if (is_new && goes_back(thread)) {
+		thread->look = thread->hold.sleep;
+		return;
+	}
+	if (is_new && !sf_thread_awake(thread)) {
 		thread->hold.is_new = false;
 		if (sf_task_same_place(&thread->hold.sleep, &thread->look))
 			thread->hold.switches = thread->run.switches;

@@ -62,7 +62,8 @@ struct sf_thread_hold {
 	enum sf_displaced_place displaced;
 	struct sf_task_look sleep; /* the sleep that was interrupted; not placed: none */
 	uint64_t switches;       /* run.switches before that, or at the next look in that sleep */
-	bool     is_new;         /* there was no look since */
+	uint64_t cpu_ns;         /* run.cpu_ns before that */
+	bool     is_new;         /* it was not seen asleep since */
 	bool     kind_is_known;  /* the next one was read: before the first hold */
 	bool     stays_in_kernel; /* sf_task_stays_in_kernel: it is never held */
 };
