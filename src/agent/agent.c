@@ -24,7 +24,7 @@
 #include "agent/output.h"
 #include "agent/runtimes.h"
 #include "agent/sampler/sampler.h"
-#include "agent/interpose/signals.h"
+#include "agent/interpose/sampling_signal.h"
 #include "agent/sampler/threads.h"
 #include "agent/threads/events.h"
 #include "agent/libc/vdso.h"

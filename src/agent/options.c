@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/interpose/signals.h"
+#include "agent/interpose/sampling_signal.h"
 #include "base/options.h"
 #include "base/vec.h"
 #include "frozen/unwind/walk.h"

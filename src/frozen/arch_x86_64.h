@@ -16,7 +16,7 @@ size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 /* How a function is left: exit_x86_64.c. */
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 
-/* Code whose stack is not simply where sp points: other_sp_x86_64.c. */
+/* Code whose stack is not simply where sp points: moved_sp_x86_64.c. */
 bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 bool sf_x86_common_code(const struct sf_reader *reader, const struct sf_regs *regs, uint64_t *pc_ret, int32_t *least_ret);
 bool sf_x86_switches_stack(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
@@ -29,7 +29,7 @@ bool sf_x86_is_leaving(const struct sf_reader *reader, uint64_t pc, bool exact);
 bool sf_x86_jumps_back(const struct sf_reader *reader, uint64_t pc, bool exact, uint64_t *target_ret);
 bool sf_x86_keeps_popped(const struct sf_reader *reader, uint64_t start, uint64_t pc);
 
-/* How functions begin and end: edges_x86_64.c. */
+/* How functions begin and end: prologue_x86_64.c. */
 bool sf_x86_prologue(const struct sf_reader *reader, uint64_t pushed, uint64_t framed, uint64_t pc, struct sf_prologue *ret);
 
 /*

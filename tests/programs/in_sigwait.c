@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that take their signals by hand: every thread blocks all signals, and one takes whatever comes, by
- * sigwaitinfo or signalfd, as servers do. A signal that is not the program's own must not come there.
+ * sigtimedwait or signalfd, as servers do. A signal that is not the program's own must not come there. sigtimedwait waits for
+ * the longest time that there is, and must not end without a signal.
  *
  * in_sigwait [SECONDS]
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 
@@ -19,14 +21,14 @@ struct taker {
 	pthread_t thread;
 	bool by_fd;
 	volatile unsigned taken;
-	unsigned foreign, disordered;
+	unsigned foreign, disordered, early;
 	int last_foreign;
 };
 
 static int take(const struct taker *taker, int fd, siginfo_t *ret)
 {
 	struct signalfd_siginfo info;
-	struct timespec wait = { 0, 50000000 };
+	const struct timespec wait = { .tv_sec = LONG_MAX };
 
 	if (!taker->by_fd)
 		return sigtimedwait(&all, ret, &wait);
@@ -49,7 +51,9 @@ static void *take_signals(void *arg)
 		if (signal == SIGRTMIN + 4) {
 			taker->disordered += info.si_value.sival_int != (int)taker->taken;
 			taker->taken++;
-		} else if (signal > 0) {
+		} else if (signal < 0) {
+			taker->early += !taker->by_fd;
+		} else if (signal != SIGRTMIN + 5) {
 			taker->foreign++;
 			taker->last_foreign = signal;
 		}
@@ -91,11 +95,12 @@ int main(int argc, char **argv)
 	sleep_ns(50000000); /* for what should not come */
 	done = true;
 	for (int i = 0; i < 2; i++) {
+		pthread_kill(takers[i].thread, SIGRTMIN + 5);
 		pthread_join(takers[i].thread, NULL);
-		printf("%s taken %u of %d foreign %u (signal %d) disordered %u\n", i ? "signalfd" : "sigwait",
+		printf("%s taken %u of %d foreign %u (signal %d) disordered %u early %u\n", i ? "signalfd" : "sigtimedwait",
 		       takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
-		       takers[i].disordered);
-		bad += takers[i].foreign || takers[i].disordered || takers[i].taken != (unsigned)value.sival_int;
+		       takers[i].disordered, takers[i].early);
+		bad += takers[i].foreign || takers[i].disordered || takers[i].early || takers[i].taken != (unsigned)value.sival_int;
 	}
 	return bad != 0;
 }

@@ -21,7 +21,7 @@
 #include <time.h>
 
 #include "agent/interpose/interpose.h"
-#include "agent/interpose/signals.h"
+#include "agent/interpose/sampling_signal.h"
 #include "frozen/raw.h"
 #include "frozen/signal/chain.h"
 
@@ -231,6 +231,14 @@ static int wait_once(const sigset_t *set, siginfo_t *info, const struct timespec
 		sf_raw4(SYS_rt_sigtimedwait, set, info, time, sizeof(uint64_t)));
 }
 
+/* The kernel refuses a time below zero. One that is too long for this clock is for ever. */
+static uint64_t moment_in(const struct timespec *time)
+{
+	const uint64_t now_ns = sf_raw_now_ns(), seconds = (uint64_t)time->tv_sec;
+
+	return seconds < (UINT64_MAX - now_ns) / NS_PER_S ? now_ns + seconds * NS_PER_S + (uint64_t)time->tv_nsec : UINT64_MAX;
+}
+
 static struct timespec left_until(uint64_t until_ns)
 {
 	uint64_t now_ns = sf_raw_now_ns();
@@ -251,10 +259,9 @@ SF_INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struc
 {
 	siginfo_t own_info, *into = info ? info : &own_info;
 	struct timespec left = time ? *time : (struct timespec){ 0 };
-	uint64_t until_ns = sf_raw_now_ns();
+	const uint64_t until_ns = moment_in(&left);
 	int signal;
 
-	until_ns += (uint64_t)left.tv_sec * NS_PER_S + (uint64_t)left.tv_nsec;
 	while (is_ours(signal = wait_once(set, into, time ? &left : NULL), into))
 		left = left_until(until_ns);
 	return signal;

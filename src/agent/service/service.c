@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/service/service_state.h"
-#include "agent/interpose/signals.h"
+#include "agent/interpose/sampling_signal.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/threads.h"
 #include "frozen/child.h"

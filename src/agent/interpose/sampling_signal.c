@@ -3,7 +3,7 @@
  * Chooses the sampling signal, installs our handler in front of the program's action, and keeps it
  * there. Ordinary code.
  */
-#include "agent/interpose/signals.h"
+#include "agent/interpose/sampling_signal.h"
 
 #include <errno.h>
 #include <signal.h>

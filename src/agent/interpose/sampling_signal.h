@@ -11,8 +11,8 @@
  * ours. Calls that the interposition does not reach (static calls, libc's own calls) may replace our
  * handler. The service thread notices that and puts our handler back in front.
  */
-#ifndef SF_AGENT_INTERPOSE_SIGNALS_H
-#define SF_AGENT_INTERPOSE_SIGNALS_H
+#ifndef SF_AGENT_INTERPOSE_SAMPLING_SIGNAL_H
+#define SF_AGENT_INTERPOSE_SAMPLING_SIGNAL_H
 
 #include <stdbool.h>
 
