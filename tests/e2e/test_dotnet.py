@@ -394,6 +394,31 @@ def test_names_of_threads(stillframe, tmp_path_factory, tmp_path):
         target.end()
 
 
+def named_by_caller(stillframe, path):
+    """(weight of stacks in which First and Second stand on top of ByFirst and BySecond, weight of those in which they are exchanged)"""
+    right = wrong = 0
+    for stack, weight in stacks_of(stillframe, path):
+        text = ";".join(stack)
+        for caller, callee, other in (("ByFirst(", "First", "Second"), ("BySecond(", "Second", "First")):
+            above = text.split(caller)[1] if caller in text else ""
+            right += weight * bool(re.search(r";(Type%s\.)?%s(\(int\))?(;|$)" % (callee, callee), above))
+            wrong += weight * bool(re.search(r";(Type%s\.)?%s(\(int\))?(;|$)" % (other, other), above))
+    return right, wrong
+
+
+@pytest.mark.parametrize("engine", ["ptrace", "signal"])
+def test_dynamic_methods_in_each_others_place(stillframe, tmp_path_factory, tmp_path, engine):
+    """The runtime uses the code and the MethodDesc of a dynamic method again for the next one: each has its own name."""
+    program = compile_program(tmp_path_factory.mktemp("reused"), "Reused")
+    target = Target(["dotnet", program, "dynamic", "30"], env={**os.environ, "TMPDIR": str(tmp_path)})
+    path = tmp_path / "r.sfr"
+    done, recording = stillframe.record(path, "-e", engine, "-p", target.pid, "-d", "2s", "-F", "199")
+    target.end()
+    done.ok()
+    right, wrong = named_by_caller(stillframe, path)
+    assert right and wrong <= 0.05 * right, (right, wrong) # a stack that is walked late may meet the next method
+
+
 def test_doctor(stillframe, work):
     """It names the version, and that its frames are shown."""
     out = stillframe("doctor", "-p", work().pid).ok().out

@@ -53,6 +53,8 @@ FAULTS = [
     ("frozen/coreclr/frames.c", "!present || !is_caller", "!is_caller", "test_clr_walk"),
     ("frozen/coreclr/step.c", "still->flags & SF_STILL_COPY && leads_on", "leads_on", "test_clr_walk"),
     ("frozen/coreclr/step.c", "\t*pc_ret = regs.pc;\n\treturn is_return_address(cursor, regs.pc);", "\t*pc_ret = regs.pc;\n\treturn true;", "test_clr_walk"),
+    ("frozen/coreclr/method_id.c", "if (!range->is_collectible ||", "if (range ||", "test_clr_walk"),
+    ("frozen/coreclr/method_id.c", "!= CLASS_DYNAMIC", "> CLASS_DYNAMIC", "test_clr_walk"),
     ("frozen/exit_x86_64.c", "\tcase SF_X86_RESTORE_FP: /* in V8's code, before it jumps to another function in place of a return */\n", "\tcase SF_X86_RESTORE_FP:\n\t\tbreak;\n",
      "test_code_x86_64"),
     ("frozen/unwind/walk.c", "\tsf_step_throw,\n", "", "test_step_throw"),

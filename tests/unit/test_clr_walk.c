@@ -26,6 +26,8 @@ enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12 };
 #define MAP (DATA + 0x100)
 #define THREAD (DATA + 0x400)
 #define HEADERS (DATA + 0x900)
+#define DYNAMIC (DATA + 0xb00)  /* a MethodDesc */
+#define NAME (DATA + 0xb80)
 
 /* In HEAP: */
 #define MAIN (HEAP + 0x100)   /* push rbp; push rbx; sub rsp, 32; ... add rsp, 32; pop rbx; pop rbp; ret */
@@ -475,6 +477,45 @@ static void structures_that_lie(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_NO_RULE);
 }
 
+/* The id of MAIN's frame, where its MethodDesc is a dynamic method's with this name. */
+static uint32_t id_of_dynamic(const char *name)
+{
+	recorded_bytes(&r, NAME, name, strlen(name) + 1);
+	r.still.regs.pc = MAIN + 0x10;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	put_frame(STACK + 0x100);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	return r.frames[0].id;
+}
+
+/* The runtime uses a dynamic method's code and its MethodDesc again for the next one. Only its name differs. */
+static void a_dynamic_method_is_known_by_its_name(void **state)
+{
+	uint32_t first, second;
+
+	(void)state;
+	coreclr.layout.fields[SF_CLR_METHOD_FLAGS] = 6;
+	coreclr.layout.fields[SF_CLR_DYNAMIC_NAME] = 24;
+	recorded_put(&r, HEADERS + 24, DYNAMIC);
+	recorded_put32(&r, DYNAMIC + 4, 7u << 16);
+	recorded_put(&r, DYNAMIC + 24, NAME);
+	assert_int_equal(id_of_dynamic("First"), DYNAMIC >> 3); /* code that is never freed */
+	ranges[0].is_collectible = true;
+	first = id_of_dynamic("First");
+	second = id_of_dynamic("Second");
+	assert_int_not_equal(first, second);
+	assert_int_equal(id_of_dynamic("First"), first);
+	/* A name that goes on, on the next page. */
+	recorded_put(&r, DYNAMIC + 24, DATA + SIZE - 4);
+	recorded_bytes(&r, DATA + SIZE - 4, "Long", 4);
+	assert_int_not_equal(id_of_dynamic(""), first);
+	/* A method of another kind, and one that cannot be read. */
+	recorded_put32(&r, DYNAMIC + 4, 5u << 16);
+	assert_int_equal(id_of_dynamic("First"), DYNAMIC >> 3);
+	recorded_put(&r, HEADERS + 24, 0x1000);
+	assert_int_equal(id_of_dynamic("First"), 0x1000 >> 3);
+}
+
 /* Version 1 of the nibble map goes back over words of 0; version 2 has words that point. */
 static void nibble_maps(void **state)
 {
@@ -511,6 +552,7 @@ int main(void)
 		cmocka_unit_test_setup(an_explicit_frame_that_is_no_longer_in_the_list, start),
 		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
 		cmocka_unit_test_setup(structures_that_lie, start),
+		cmocka_unit_test_setup(a_dynamic_method_is_known_by_its_name, start),
 		cmocka_unit_test_setup(nibble_maps, start),
 	};
 

@@ -217,8 +217,8 @@ struct sf_coreclr {
 extern const struct sf_runtime_ops sf_coreclr_ops;
 
 /*
- * The kinds and keys of frames (sf_frame). Managed code: token is the address of the method's code, id a part of its
- * MethodDesc's address (0 for precompiled code). A stub: id is its kind, as the runtime numbers them, or one of these.
+ * The kinds and keys of frames (sf_frame). Managed code: token is the address of the method's code, id is sf_clr_method_id()
+ * (method_id.h; 0 for precompiled code). A stub: id is its kind, as the runtime numbers them, or one of these.
  */
 #define SF_CLR_STUB_HELPER 254u   /* a helper that was copied into the runtime's memory */
 #define SF_CLR_STUB_UNKNOWN 255u  /* no code that could be made out */

@@ -5,6 +5,7 @@
  */
 #include "frozen/coreclr/code.h"
 #include "frozen/coreclr/frames.h"
+#include "frozen/coreclr/method_id.h"
 #include "frozen/coreclr/unwind_info.h"
 
 #include "frozen/frozen.h"
@@ -18,12 +19,13 @@ static struct sf_frame *frame_of(const struct sf_cursor *cursor)
 	return &cursor->trace->frames[cursor->trace->n_frames - 1];
 }
 
-/* The key: the method's code by its address. Where another method's code comes there later, the MethodDesc differs. */
-static void set_key(struct sf_frame *frame, const struct sf_clr_range *range, const struct sf_clr_body *body)
+/* The key: the method's code by its address. Where another method's code comes there later, the id differs. */
+static void set_key(const struct sf_coreclr *coreclr, const struct sf_reader *memory, struct sf_frame *frame,
+		    const struct sf_clr_range *range, const struct sf_clr_body *body)
 {
 	frame->kind = range->code == SF_CLR_CODE_PRECOMPILED ? SF_KIND_PRECOMPILED : SF_KIND_JITTED;
 	frame->token = body->method_start;
-	frame->id = (uint32_t)(body->method >> 3);
+	frame->id = sf_clr_method_id(&coreclr->layout, range, memory, body->method);
 	frame->bci = -1;
 }
 
@@ -231,6 +233,7 @@ static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cur
 	const struct sf_coreclr *coreclr = (const struct sf_coreclr *)runtime;
 	const uint64_t pc = cursor->regs.pc;
 	const struct sf_clr_range *range = sf_clr_find_range(coreclr, cursor->exact ? pc : pc - 1);
+	const struct sf_reader outside = sf_reader_outside(&cursor->still->memory);
 	struct sf_clr_body body;
 
 	*why = SF_END_RUNTIME;
@@ -240,7 +243,7 @@ static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cur
 		return step_unlisted(coreclr, cursor, why);
 	switch (find_body(coreclr, cursor, range, &body)) {
 	case SF_CLR_FOUND_BODY:
-		set_key(frame_of(cursor), range, &body);
+		set_key(coreclr, &outside, frame_of(cursor), range, &body);
 		return step_body(coreclr, cursor, &body, why);
 	case SF_CLR_FOUND_STUB:
 		set_stub_key(cursor, body.stub_kind);
@@ -270,7 +273,7 @@ bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *
 			return false;
 	}
 	frame->runtime = (uint8_t)(coreclr->runtime.slot + 1);
-	set_key(frame, range, &body);
+	set_key(coreclr, memory, frame, range, &body);
 	return true;
 }
 

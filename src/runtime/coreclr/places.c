@@ -12,6 +12,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "frozen/coreclr/code.h"
+#include "frozen/coreclr/method_id.h"
 #include "runtime/coreclr/debug_info.h"
 #include "runtime/coreclr/inlined.h"
 #include "runtime/coreclr/types.h"
@@ -110,7 +111,7 @@ static uint64_t find_method(const struct sf_clr_places *places, const struct sf_
 						 &code->body.function);
 	desc = sf_clr_jitted_method(places->description, places->memory, frame->token);
 	/* Other code may have come to the same place. */
-	return (uint32_t)(desc >> 3) == frame->id ? desc : 0;
+	return sf_clr_method_id(&places->description->layout, code->range, places->memory, desc) == frame->id ? desc : 0;
 }
 
 static bool find_code(const struct sf_clr_places *places, const struct sf_frame *frame, struct code *ret)
