@@ -130,6 +130,8 @@ static void test_how_ours_is_installed(void **state)
 	struct sf_kernel_action action;
 
 	(void)state;
+	for (int number = 1; number <= SIGRTMAX; number++) /* whoever runs this may ignore some */
+		signal(number, SIG_DFL);
 	put_in_front();
 	action = kernel_action();
 	assert_int_equal(action.flags & ~(uint64_t)RESTORER_FLAG, SA_SIGINFO | SA_ONSTACK | SA_RESTART);
@@ -146,17 +148,46 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
+/* As the interposers do after the change. */
+static bool is_blocked_with(int number, void (*handler)(int))
+{
+	signal(number, handler);
+	if (sf_chain_minds(number))
+		sf_chain_renew();
+	assert_false(sf_chain_minds(number));
+	return kernel_action().mask & bit(number);
+}
+
 /* An ignored signal is not queued; a handler could leave ours by longjmp. */
 static void test_blocked_unless_ignored(void **state)
 {
+	const int signals[] = { SIGCHLD, SIGUSR1, SIGHUP, SIGRTMIN + 5 };
+
 	(void)state;
-	signal(SIGCHLD, do_nothing);
 	put_in_front();
-	assert_true(kernel_action().mask & bit(SIGCHLD));
-	signal(SIGCHLD, SIG_DFL);
-	sf_chain_renew();
-	assert_false(kernel_action().mask & bit(SIGCHLD));
-	assert_true(sf_chain_minds(SIGCHLD) && !sf_chain_minds(SIGUSR1));
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		assert_true(is_blocked_with(signals[i], do_nothing));
+		assert_false(is_blocked_with(signals[i], SIG_IGN));
+		assert_int_equal(is_blocked_with(signals[i], SIG_DFL), signals[i] != SIGCHLD);
+	}
+	signal(SIGUSR1, SIG_IGN);
+	put_in_front();
+	assert_false(kernel_action().mask & bit(SIGUSR1));
+	signal(SIGUSR1, do_nothing); /* unseen */
+	assert_false(sf_chain_check());
+	assert_true(kernel_action().mask & bit(SIGUSR1));
+	signal(SIGUSR1, SIG_DFL);
+}
+
+/* system(3) ignores them for a while, and its caller's handlers are there again without a sign. */
+static void test_two_are_always_blocked(void **state)
+{
+	(void)state;
+	put_in_front();
+	assert_true(is_blocked_with(SIGINT, SIG_IGN));
+	assert_true(is_blocked_with(SIGQUIT, SIG_IGN));
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
 }
 
 static void test_flags_follow_the_program(void **state)
@@ -544,15 +575,16 @@ static void avoid_after_another(void)
 }
 
 static int requests[2], answers[2]; /* pipes; what is in them are addresses of registers */
+static void (*change)(void);
 
-/* Begins the change in the middle of another thread's call that installs the handler, and then makes that call for it. */
-static void *avoid_in_between(void *arg)
+/* Makes the change in the middle of another thread's call that installs the handler, and then makes that call for it. */
+static void *change_in_between(void *arg)
 {
 	greg_t *regs;
 
 	(void)arg;
 	while (read(requests[0], &regs, sizeof(regs)) == sizeof(regs)) {
-		sf_chain_avoid_altstack();
+		change();
 		regs[REG_RAX] = sf_raw4(SYS_rt_sigaction, regs[REG_RDI], regs[REG_RSI], regs[REG_RDX], regs[REG_R10]);
 		if (write(answers[1], &regs, sizeof(regs)) != sizeof(regs))
 			_exit(24);
@@ -570,19 +602,38 @@ static void on_installing(int signal, siginfo_t *info, void *context)
 		_exit(25);
 }
 
-static void avoid_during_another(void)
+static void renew_while_another(void (*makes_change)(void))
 {
 	struct sigaction action = { .sa_sigaction = on_installing, .sa_flags = SA_SIGINFO };
 	pthread_t other;
 
+	change = makes_change;
 	if (pipe(requests) || pipe(answers) || sigaction(SIGSYS, &action, NULL) || sf_chain_install(OURS, sf_handler_enter) ||
-	    pthread_create(&other, NULL, avoid_in_between, NULL))
+	    pthread_create(&other, NULL, change_in_between, NULL))
 		_exit(21);
-	if (!ours_is_on_altstacks())
+	if (!ours_is_on_altstacks() || !(kernel_action().mask & bit(SIGUSR1)))
 		_exit(22);
 	filter_installing(SECCOMP_RET_TRAP);
 	sf_chain_renew();
+}
+
+static void avoid_during_another(void)
+{
+	renew_while_another(sf_chain_avoid_altstack);
 	_exit(ours_is_on_altstacks() ? 23 : 10);
+}
+
+static void ignore_one(void)
+{
+	signal(SIGUSR1, SIG_IGN);
+	if (sf_chain_minds(SIGUSR1))
+		sf_chain_renew();
+}
+
+static void ignore_during_another(void)
+{
+	renew_while_another(ignore_one);
+	_exit(kernel_action().mask & bit(SIGUSR1) ? 23 : 10);
 }
 
 /* A thread takes its small alternate stack when the function returns. So the handler is off such stacks by then, and stays so. */
@@ -593,12 +644,20 @@ static void test_altstacks_are_avoided_beside_other_threads(void **state)
 	assert_int_equal(WEXITSTATUS(in_child(avoid_during_another)), 10);
 }
 
+/* The last handler to be installed was made before the change. */
+static void test_what_is_ignored_changes_beside_other_threads(void **state)
+{
+	(void)state;
+	assert_int_equal(WEXITSTATUS(in_child(ignore_during_another)), 10);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, give_back)
 	const struct CMUnitTest tests[] = {
 		TEST(test_how_ours_is_installed),
 		TEST(test_blocked_unless_ignored),
+		TEST(test_two_are_always_blocked),
 		TEST(test_flags_follow_the_program),
 		TEST(test_a_plain_handler),
 		TEST(test_siginfo),
@@ -614,6 +673,7 @@ int main(void)
 		TEST(test_the_default_kills_afterwards),
 		TEST(test_an_undisturbed_handler),
 		TEST(test_altstacks_are_avoided_beside_other_threads),
+		TEST(test_what_is_ignored_changes_beside_other_threads),
 		TEST(test_restart),
 	};
 

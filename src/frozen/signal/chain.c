@@ -16,6 +16,7 @@
 #include "frozen/frozen.h"
 
 #define MASK_SIZE sizeof(uint64_t)
+#define N_SIGNALS 64
 #define BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define RESTORER_FLAG 0x04000000u /* SA_RESTORER of asm/signal.h, which libc's headers leave out */
 
@@ -128,6 +129,7 @@ static _Atomic int installed; /* the signal, 0: none */
 static sf_signal_fn *_Atomic our_handler;
 static _Atomic bool avoids_altstack;
 static _Atomic int undisturbed;  /* the signal whose handler ours does not interrupt, 0: none */
+static _Atomic uint64_t blocked; /* our handler's mask, as it was installed last */
 
 static long get_action(int signal, struct sf_kernel_action *ret)
 {
@@ -144,21 +146,32 @@ static bool ignored_by_default(int signal)
 	return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
 }
 
+/* A signal with this action goes nowhere. */
+static bool is_dropped(int signal, const struct sf_kernel_action *action)
+{
+	return action->handler == SF_CHAIN_IGNORE || (action->handler == SF_CHAIN_DEFAULT && ignored_by_default(signal));
+}
+
+/* system(3) ignores these two for a while, unseen: they are blocked whatever their action is. */
+static bool is_let_in(int signal)
+{
+	struct sf_kernel_action action;
+
+	return signal != SIGINT && signal != SIGQUIT && get_action(signal, &action) == 0 && is_dropped(signal, &action);
+}
+
 /*
  * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be
  * ignored is left out: blocked, it would be queued, and wake some other thread for nothing, whose
- * system call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD).
+ * system call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD and SIGUSR1).
  */
 static uint64_t blocked_meanwhile(void)
 {
-	static const int signals[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH };
 	uint64_t mask = UINT64_MAX;
 
-	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-		struct sf_kernel_action action;
-
-		if (get_action(signals[i], &action) == 0 && !is_function(&action))
-			mask &= ~BIT(signals[i]);
+	for (int signal = 1; signal <= N_SIGNALS; signal++) {
+		if (is_let_in(signal))
+			mask &= ~BIT(signal);
 	}
 	return mask;
 }
@@ -181,25 +194,45 @@ static uint64_t flags_of_ours(void)
  * Another thread may begin to avoid alternate stacks after the flags were made, and install the handler before this thread
  * does, which would undo it. So the handler is installed once more then.
  */
-static long install_ours(int signal)
+static long install_with(int signal, uint64_t mask)
 {
 	struct sf_kernel_action ours = {
 		.handler = atomic_load(&our_handler),
 		.flags = flags_of_ours(),
 		.restorer = sf_chain_restorer,
-		.mask = blocked_meanwhile(),
+		.mask = mask,
 	};
-	const long error = set_action(signal, &ours);
+	long error;
 
+	atomic_store(&blocked, mask);
+	error = set_action(signal, &ours);
 	if (error || !(ours.flags & SA_ONSTACK) || !atomic_load(&avoids_altstack))
 		return error;
 	ours.flags &= ~(uint64_t)SA_ONSTACK;
 	return set_action(signal, &ours);
 }
 
+#define MAX_INSTALLS 8 /* while other threads change what is ignored */
+
+/* The same holds for a signal that another thread begins to ignore, or to handle, meanwhile. */
+static long install_ours(int signal)
+{
+	uint64_t mask = blocked_meanwhile(), before;
+	long error = 0;
+
+	for (unsigned i = 0; i < MAX_INSTALLS; i++) {
+		error = install_with(signal, mask);
+		before = mask;
+		mask = blocked_meanwhile();
+		if (error || mask == before)
+			break;
+	}
+	return error;
+}
+
 bool sf_chain_minds(int signal)
 {
-	return ignored_by_default(signal);
+	return signal > 0 && signal <= N_SIGNALS && atomic_load(&installed) && is_let_in(signal) != !(atomic_load(&blocked) & BIT(signal));
 }
 
 /* Each call installs the handler: that of another thread, which came first, may not have done so yet. */
@@ -264,12 +297,26 @@ long sf_chain_install(int signal, sf_signal_fn *handler)
 	return error;
 }
 
+/* Whether our handler lets in a signal that has a handler by now: its action was changed by an instruction of the program's. */
+static bool lets_in_too_many(void)
+{
+	const uint64_t mask = atomic_load(&blocked);
+
+	for (int signal = 1; signal <= N_SIGNALS; signal++) {
+		if (!(mask & BIT(signal)) && !is_let_in(signal))
+			return true;
+	}
+	return false;
+}
+
 bool sf_chain_check(void)
 {
 	const int signal = atomic_load(&installed);
 	struct sf_kernel_action now = { 0 };
 
 	block_in_undisturbed();
+	if (signal && lets_in_too_many())
+		sf_chain_renew();
 	if (!signal || get_action(signal, &now) != 0 || now.handler == atomic_load(&our_handler))
 		return false;
 	sf_chain_set(&now);

@@ -44,8 +44,8 @@ void sf_chain_set(const struct sf_kernel_action *action);
  */
 long sf_chain_install(int signal, sf_signal_fn *handler);
 /*
- * Whether our handler's mask depends on the action of this other signal. If so, sf_chain_renew must
- * be called after a change of that action; it installs our handler again. Signal-safe.
+ * Whether our handler's mask is out of date after a change of this other signal's action. If so, sf_chain_renew must
+ * be called; it installs our handler again. Signal-safe.
  */
 bool sf_chain_minds(int signal);
 /*
@@ -63,7 +63,7 @@ void sf_chain_leave_undisturbed(int signal);
 void sf_chain_renew(void);
 /*
  * If another handler than ours is installed: keeps it as the program's action, installs ours again,
- * and returns true.
+ * and returns true. Also blocks those signals in ours that have a handler by now.
  */
 bool sf_chain_check(void);
 #endif
