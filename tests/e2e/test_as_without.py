@@ -83,6 +83,8 @@ ROWS = [
     limited("CPU", 2),
     # Actions of signals that it sets by number; the short form has one row in each column.
     *(Row("in_actions", str(column)) for column in range(4)),
+    # Names that are nowhere in memory.
+    *(Row("in_nowhere", str(column)) for column in range(4)),
 ]
 # In the short form each row is in one of the four columns.
 COLUMNS = [("preloaded", "sampler"), ("launched", "handler"), ("preloaded", "handler"), ("launched", "sampler")]

@@ -124,6 +124,18 @@ def test_fork_storm(inside, walk, children):
     ran.report.assert_accounts(0.1, 0.1)
 
 
+@by_both_walks
+def test_fork_of_the_first_process_of_a_namespace(inside, walk):
+    """Its child, in another namespace, has the number 1, too: it is a child all the same, and ends."""
+    need_root()
+    need("unshare")
+    given = inside.environment("rate=999hz,walk=" + walk, os.path.join(inside.folder, "first.sfs"))
+    words = ["%s=%s" % (name, given[name]) for name in ("LD_PRELOAD", "STILLFRAME")]
+    ran = inside(["unshare", "--pid", "--fork", "--mount-proc", "env", *words, program("in_first")], options=None)
+    assert ran.status == 7 and "1: status 700" in ran.said, ran
+    assert Report(inside.stillframe, os.path.join(inside.folder, "first.sfs")).samples > 0
+
+
 @pytest.mark.long("handler")
 @by_both_walks
 def test_locks_that_a_child_finds_taken(stillframe, tmp_path, walk):

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that sets the actions of all signals by the number of the system call, as Chromium does between fork() and exec. It
- * sees and sets its own actions, by number and by sigaction(), and works before and after.
+ * sees and sets its own actions, by number and by sigaction(), and works before and after. The child of a vfork changes its own
+ * actions, not its parent's.
  *
  * in_actions NUMBER [SECONDS]: the number says nothing
  */
+#include <stdbool.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "in_spins.h"
 
@@ -64,6 +67,37 @@ static void change(void)
 	printf("of another size %ld\n", by_number(SIGPROF, NULL, NULL, 4));
 }
 
+/* In the child of a vfork, which says by its status what it has seen. */
+static void reset_in_child(bool has_number)
+{
+	const struct action action = { .handler = SIG_DFL };
+	struct action before = { 0 }, after = { .handler = on_signal };
+	struct sigaction seen;
+
+	if (has_number)
+		by_number(SIGPROF, &action, &before, SIGSET_SIZE);
+	else
+		before.handler = signal(SIGPROF, SIG_DFL);
+	by_number(SIGPROF, NULL, &after, SIGSET_SIZE);
+	sigaction(SIGPROF, NULL, &seen);
+	_exit((before.handler == on_signal) | (after.handler == SIG_DFL) << 1 | (seen.sa_handler == SIG_DFL) << 2);
+}
+
+static void reset_by_vfork(bool has_number)
+{
+	const struct sigaction own = { .sa_handler = on_signal };
+	pid_t child;
+	int status;
+
+	sigaction(SIGPROF, &own, NULL);
+	child = vfork();
+	if (child == 0)
+		reset_in_child(has_number);
+	waitpid(child, &status, 0);
+	printf("child %x\n", status);
+	tell("after a vfork");
+}
+
 static void reset_all(void)
 {
 	const struct action action = { .handler = SIG_DFL };
@@ -83,6 +117,8 @@ int main(int argc, char **argv)
 	bounded(60);
 	spin_before(ns);
 	change();
+	reset_by_vfork(false);
+	reset_by_vfork(true);
 	reset_all();
 	spin_after(ns);
 	return 0;

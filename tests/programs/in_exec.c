@@ -8,6 +8,7 @@
  * in_exec chain N [SPIN_US]        no fork: this process itself execs N times, every second time without what
  *                                  LD_PRELOAD names, so that nothing is there to catch a signal
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -76,6 +77,27 @@ static void by_fexecve(void)
 	FILE *file = fopen(self, "r");
 
 	fexecve(fileno(file), done_words, no_environment);
+}
+
+static void by_execveat(void)
+{
+	execveat(AT_FDCWD, self, done_words, no_environment, 0);
+}
+
+/* By the file itself, without a name. */
+static void by_execveat_of_file(void)
+{
+	execveat(open(self, O_RDONLY), "", done_words, no_environment, AT_EMPTY_PATH);
+}
+
+static void by_number(void)
+{
+	syscall(SYS_execve, self, done_words, no_environment);
+}
+
+static void by_number_at(void)
+{
+	syscall(SYS_execveat, AT_FDCWD, self, done_words, no_environment, 0);
 }
 
 /* It keeps what is agent's in the environment: an agent after an agent. */
@@ -218,6 +240,10 @@ static const struct kind {
 	{ "execlp", by_execlp, NULL },
 	{ "execle", by_execle, NULL },
 	{ "fexecve", by_fexecve, NULL },
+	{ "execveat", by_execveat, NULL },
+	{ "execveat_of_file", by_execveat_of_file, NULL },
+	{ "number", by_number, NULL },
+	{ "number_at", by_number_at, NULL },
 	{ "again", by_execve_again, NULL },
 	{ "blocked", by_blocked, NULL },
 	{ "failing", by_failing, NULL },

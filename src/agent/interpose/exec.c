@@ -9,10 +9,13 @@
  * Signal-safe but for execvp and execvpe, as the functions they stand for.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/interpose/interpose.h"
@@ -23,6 +26,7 @@
 typedef int execve_fn(const char *, char *const *, char *const *);
 typedef int execvpe_fn(const char *, char *const *, char *const *);
 typedef int fexecve_fn(int, char *const *, char *const *);
+typedef int execveat_fn(int, const char *, char *const *, char *const *, int);
 typedef int spawn_fn(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
 		     char *const *);
 
@@ -103,6 +107,55 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false));
 	prepared = before();
 	return after(prepared, next(fd, argv, envp));
+}
+
+/* The program of an execveat(2). A name in the folder `fd` leads there by the folder's own path. */
+static const char *program_at(int fd, const char *path, int flags, char ret[PATH_MAX])
+{
+	if (!sf_program_is_named(path) || *path == '/' || fd == AT_FDCWD)
+		return path;
+	sf_own_fd_path(fd, ret);
+	if (*path || !(flags & AT_EMPTY_PATH)) {
+		const size_t used = strlen(ret), size = strlen(path) + 1;
+
+		if (used + 1 + size > PATH_MAX)
+			return NULL; /* the kernel refuses it */
+		ret[used] = '/';
+		memcpy(ret + used + 1, path, size);
+	}
+	return ret;
+}
+
+SF_INTERPOSED int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	execveat_fn *next = (execveat_fn *)sf_interpose_find(SF_NEXT_execveat);
+	char name[PATH_MAX];
+	bool prepared;
+
+	if (!next) {
+		errno = ENOSYS;
+		return -1;
+	}
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program_at(fd, path, flags, name), false));
+	prepared = before();
+	return after(prepared, next(fd, path, argv, envp, flags));
+}
+
+long sf_interpose_exec(const struct sf_filter_call *call)
+{
+	const long *args = call->args;
+	const bool is_at = call->number == SYS_execveat;
+	char *const *envp = (char *const *)args[is_at ? 3 : 2];
+	char name[PATH_MAX];
+	const char *program = is_at ? program_at((int)args[0], (const char *)args[1], (int)args[4], name) : (const char *)args[0];
+	bool prepared;
+	long result;
+
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program, false));
+	prepared = before();
+	result = is_at ? sf_raw6(SYS_execveat, args[0], args[1], args[2], (long)envp, args[4], 0) :
+			 sf_raw3(SYS_execve, args[0], args[1], envp);
+	return after(prepared, (int)sf_interpose_result(result));
 }
 
 /* How many arguments there are, with the NULL at the end; `args` is used up. */

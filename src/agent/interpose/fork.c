@@ -15,24 +15,27 @@
 #include "frozen/child.h"
 
 static _Thread_local unsigned n_calls; /* of the functions below that are under way: the handlers have nothing to do */
+static _Thread_local bool is_child;    /* the handler in the child has run since the call began */
 
 static pid_t begin(const struct sf_interpose_hooks *hooks)
 {
 	if (hooks)
 		hooks->before_fork();
 	n_calls++;
+	is_child = false;
 	return getpid();
 }
 
+/* Both processes have the number 1 where the first process of a PID namespace has moved its children into another one. */
 SF_CHILD_CODE static void end(const struct sf_interpose_hooks *hooks, pid_t parent)
 {
 	n_calls--;
 	if (!hooks)
 		return;
-	if (getpid() == parent)
-		hooks->after_fork();
-	else
+	if (is_child || getpid() != parent)
 		hooks->after_fork_in_child();
+	else
+		hooks->after_fork();
 }
 
 /* A function of libc that forks: its type, its parameters, and its arguments. To add one: a line below, and one in interpose.h. */
@@ -72,6 +75,7 @@ static void at_fork_in_parent(void)
 
 SF_CHILD_CODE static void at_fork_in_child(void)
 {
+	is_child = true;
 	if (!n_calls)
 		atomic_load(&sf_interpose_hooks)->after_fork_in_child();
 }

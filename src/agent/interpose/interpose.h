@@ -20,7 +20,7 @@
 
 /* The functions behind ours: libc's, or another library's in front of libc. To add one: a line here. */
 #define SF_INTERPOSED_FUNCTIONS(X) \
-	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
+	X(execve) X(execveat) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
 	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) X(dlclose) X(prctl) X(syscall) \
@@ -99,10 +99,13 @@ void sf_interpose_thread_ends(void);
 
 /*
  * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself. True:
- * it was of the agent's signal, and is done: the kernel is not called. After such a call of another signal: our handler may
- * depend on its action. Both are signal-safe.
+ * it was of the agent's signal, and is done: the kernel is not called. After such a call that has succeeded: our handler may
+ * depend on another signal's action, and the child of a vfork does not see our handler. Both are signal-safe.
  */
 bool sf_interpose_own_action(const struct sf_filter_call *call);
 void sf_interpose_action_changed(const struct sf_filter_call *call);
+
+/* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
+long sf_interpose_exec(const struct sf_filter_call *call);
 
 #endif

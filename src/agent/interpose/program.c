@@ -78,10 +78,17 @@ static bool find(const char *name, char ret[PATH_MAX])
 	return false;
 }
 
+bool sf_program_is_named(const char *name)
+{
+	return sf_raw3(SYS_faccessat, AT_FDCWD, name, F_OK) != -EFAULT;
+}
+
 bool sf_program_has_musl(const char *name)
 {
 	char path[PATH_MAX];
 
+	if (!sf_program_is_named(name))
+		return false;
 	if (strchr(name, '/'))
 		return has_musl(name);
 	return find(name, path) && has_musl(path);

@@ -16,6 +16,9 @@
  */
 bool sf_program_has_musl(const char *name);
 
+/* Whether the name can be read: the kernel refuses one that is in no memory. Signal-safe. */
+bool sf_program_is_named(const char *name);
+
 /*
  * In the environment the agent's variable is missing, LD_PRELOAD is without the agent's library, and the words by which a runtime
  * loads the agent are missing, too. A program that is given another STILLFRAME keeps all of it: that one was written by the process

@@ -24,6 +24,7 @@
 #include "agent/interpose/sampling_signal.h"
 #include "frozen/raw.h"
 #include "frozen/signal/chain.h"
+#include "frozen/signal/handler.h"
 
 /* linux/signal.h: the program never set it itself. */
 #define SA_RESTORER_ 0x04000000u
@@ -87,12 +88,35 @@ static void from_kernel(const struct sf_kernel_action *action, struct sigaction 
 	memcpy(&ret->sa_mask, &action->mask, sizeof(action->mask));
 }
 
+/*
+ * Whether this is another process than the sampled one. A child of vfork() has our memory, but actions of its own: it must not
+ * change what the chain keeps for its parent.
+ */
+static bool is_apart(void)
+{
+	return sf_raw0(SYS_getpid) != sf_handler.config.pid;
+}
+
+static int call_next_apart(int number, const struct sigaction *action, struct sigaction *old)
+{
+	const int result = call_next(number, action, old);
+	struct sf_kernel_action before;
+
+	if (result == 0 && old && old->sa_sigaction == sf_handler_enter) {
+		sf_chain_get(&before);
+		from_kernel(&before, old);
+	}
+	return result;
+}
+
 SF_INTERPOSED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
 	struct sf_kernel_action before, after;
 
 	if (!sf_agent_signal_is_ours(number))
 		return call_next(number, action, old);
+	if (is_apart())
+		return call_next_apart(number, action, old);
 	if (action)
 		to_kernel(action, &after);
 	change_own(action ? &after : NULL, &before);
@@ -101,9 +125,14 @@ SF_INTERPOSED int sigaction(int number, const struct sigaction *action, struct s
 	return 0;
 }
 
+static bool is_for_own(const struct sf_filter_call *call)
+{
+	return call->number == SYS_rt_sigaction && call->args[3] == KERNEL_SIGSET_SIZE && sf_agent_signal_is_ours((int)call->args[0]);
+}
+
 bool sf_interpose_own_action(const struct sf_filter_call *call)
 {
-	if (call->number != SYS_rt_sigaction || call->args[3] != KERNEL_SIGSET_SIZE || !sf_agent_signal_is_ours((int)call->args[0]))
+	if (!is_for_own(call) || is_apart())
 		return false;
 	change_own((const struct sf_kernel_action *)call->args[1], (struct sf_kernel_action *)call->args[2]);
 	return true;
@@ -111,8 +140,12 @@ bool sf_interpose_own_action(const struct sf_filter_call *call)
 
 void sf_interpose_action_changed(const struct sf_filter_call *call)
 {
+	struct sf_kernel_action *old = (struct sf_kernel_action *)call->args[2];
+
 	if (call->number == SYS_rt_sigaction && call->args[1])
 		note_changed((int)call->args[0]);
+	if (is_for_own(call) && old && old->handler == sf_handler_enter)
+		sf_chain_get(old);
 }
 
 /* Sets a handler with these flags, as signal() and the related functions do. */

@@ -18,10 +18,10 @@
 #define TASK "/proc/self/task"
 #define LEAST_LINKS 3 /* of a process with one thread */
 
-/* Whether the last part of the path is "task": all others need no closer look. */
+/* Whether the last part of the path is "task": all others need no closer look. NULL: the folder of fstatat() (Linux 6.11). */
 static bool is_named_task(const char *path)
 {
-	size_t length = strlen(path);
+	size_t length = path ? strlen(path) : 0;
 
 	while (length && path[length - 1] == '/')
 		length--;

@@ -143,13 +143,16 @@ SF_INTERPOSED long syscall(long number, ...)
 		return 0;
 	if (next && sf_filter_has_dispatch())
 		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+	if (number == SYS_execve || number == SYS_execveat)
+		return sf_interpose_exec(&call);
 	if (number == SYS_exit)
 		sf_interpose_thread_ends();
 	aside = sf_interpose_step_aside(demand_of(&call));
 	result = sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4],
 						       args[5]));
 	sf_interpose_come_back(aside);
-	sf_interpose_action_changed(&call);
+	if (!result)
+		sf_interpose_action_changed(&call);
 	return result;
 }
 #else

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that names files by addresses at which there is no name, and works before and after: the kernel refuses most of
+ * these calls, and it must be the kernel that does.
+ *
+ * in_nowhere NUMBER [SECONDS]: the number says nothing
+ */
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "in_spins.h"
+
+extern char **environ;
+
+static void execute(const char *name)
+{
+	char *words[] = { "in_nowhere", NULL };
+	pid_t child;
+
+	say("execve", execve(name, words, environ));
+	say("execveat", execveat(AT_FDCWD, name, words, environ, 0));
+	say("execve by number", syscall(SYS_execve, name, words, environ));
+	say("execveat by number", syscall(SYS_execveat, AT_FDCWD, name, words, environ, 0));
+	say("posix_spawn", -posix_spawn(&child, name, NULL, NULL, words, environ));
+}
+
+static void look_at(const char *name)
+{
+	const int folder = open("/", O_RDONLY | O_DIRECTORY);
+	struct stat status;
+
+	say("stat", stat(name, &status));
+	say("fstatat", fstatat(folder, name, &status, 0));
+	say("fstatat of the folder", fstatat(folder, name, &status, AT_EMPTY_PATH)); /* fine since Linux 6.11 */
+	close(folder);
+}
+
+int main(int argc, char **argv)
+{
+	const int64_t ns = argument(argc, argv, 2, 0.3) * NS_PER_S;
+	const char *const volatile nowhere[] = { NULL, (const char *)8 }; /* as if they were not known */
+
+	bounded(60);
+	spin_before(ns);
+	for (int i = 0; i < 2; i++) {
+		execute(nowhere[i]);
+		look_at(nowhere[i]);
+	}
+	spin_after(ns);
+	return 0;
+}
