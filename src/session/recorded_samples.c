@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples of a recording: keeps stacks, and adds to the last sample of a thread. */
+/* The samples of a recording: walks stills, keeps stacks, and adds to the last sample of a thread. */
 #include "session/recorder_parts.h"
 
 #include <inttypes.h>
@@ -202,7 +202,8 @@ static uint64_t depth_in(uint64_t start, uint64_t size, uint64_t addr)
 	return addr - start <= size ? addr - start : 0;
 }
 
-uint64_t sf_recorder_stack_used(const struct sf_still *still, const struct sf_trace *trace)
+/* Bytes of the stack, or of another one that the walk went on in: of which it needed most. */
+static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *trace)
 {
 	const struct sf_reader *memory = &still->memory;
 	uint64_t most = 0;
@@ -218,8 +219,12 @@ uint64_t sf_recorder_stack_used(const struct sf_still *still, const struct sf_tr
 	return most;
 }
 
-bool sf_recorder_keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread, const struct sf_still *still,
-		      const struct sf_weight *weight, struct sf_error *err)
+/*
+ * Keeps the walker's trace as a sample of `still`. Of the frames that were on the thread's stack at its last sample nothing
+ * needs to be found out.
+ */
+static bool keep_walked(struct sf_recorder *recorder, struct sf_recorded_thread *thread, const struct sf_still *still,
+			const struct sf_weight *weight, struct sf_error *err)
 {
 	const struct sf_trace *trace = &recorder->walker.trace;
 	struct sf_stack_suffix *suffix = &thread->suffix;
@@ -230,6 +235,44 @@ bool sf_recorder_keep(struct sf_recorder *recorder, struct sf_recorded_thread *t
 	return sf_process_runtimes_describe(sf_walker_runtimes(&recorder->walker, still->pid), recorder->recording,
 					    trace->frames, trace->n_frames - suffix->n_same, err) &&
 	       keep(recorder, thread, still, weight, &none, err);
+}
+
+/* Adds the message about a process's runtimes to the recording, once. */
+static bool note_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
+{
+	const char *news = sf_walker_news(&recorder->walker, pid);
+
+	return !news || sf_recorder_note(recorder, pid, news, err);
+}
+
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
+				   bool last, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = sf_recorder_thread(recorder, serial);
+	struct sf_verdict verdict = { .end = SF_END_EMPTY };
+
+	if (!thread || !thread->number)
+		return verdict;
+	if (hold_ns)
+		sf_recording_hold(recorder->recording, hold_ns);
+	verdict.end = sf_walker_walk(&recorder->walker, still, &thread->tail);
+	sf_tail_room_fit(&recorder->tails, &thread->tail);
+	if (!note_news(recorder, still->pid, err)) {
+		verdict.failed = true;
+		return verdict;
+	}
+	verdict.stack_used = stack_used(still, &recorder->walker.trace);
+	verdict.lacks_chain = recorder->walker.trace.lacks_chain;
+	verdict.below_sp = recorder->walker.trace.below_sp;
+	if (verdict.end != SF_END_COPY || last)
+		verdict.failed = !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording,
+						      still->time_ns, err) ||
+				 !keep_walked(recorder, thread, still, weight, err);
+	/* Native frames are missing: next time, with all registers. */
+	if (recorder->walker.lacks_registers)
+		verdict.end = SF_END_REGISTER;
+	return verdict;
 }
 
 /*

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder: receives what an engine sees of processes, threads and files, walks stills, and writes it to a recording. */
+/* The recorder: receives what an engine sees of processes, threads and files, and writes it to a recording. Samples: recorded_samples.c. */
 #include "session/recorder_parts.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "base/output.h"
 #include "os/process.h"
 #include "runtime/events.h"
 
@@ -164,19 +162,6 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 	return sf_recording_thread_end(recorder->recording, thread->number, time_ns, cpu_ns, err);
 }
 
-static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
-{
-	struct sf_recorder *recorder = arg;
-	size_t used = strlen(recorder->notes);
-	char line[sizeof(recorder->notes)];
-
-	snprintf(line, sizeof(line), "%s", text);
-	sf_sanitize(line);
-	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(recorder->notes, line))
-		snprintf(recorder->notes + used, sizeof(line) - used, "%s\n", line);
-	return sf_recording_note(recorder->recording, pid, text, err);
-}
-
 static bool on_measure(void *arg, const struct sf_measure *measure, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
@@ -189,44 +174,6 @@ static bool on_measure(void *arg, const struct sf_measure *measure, struct sf_er
 	if (sf_runtime_has_event(measure->name) && sf_runtime_event_parse(measure->name, &choice, NULL))
 		sf_recording_leave_out(recorder->recording, choice.event->left_out);
 	return sf_recording_measure(recorder->recording, measure->name, measure->unit, err);
-}
-
-/* Adds the message about a process's runtimes to the recording, once. */
-static bool note_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
-{
-	const char *news = sf_walker_news(&recorder->walker, pid);
-
-	return !news || on_note(recorder, pid, news, err);
-}
-
-static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
-				   bool last, struct sf_error *err)
-{
-	struct sf_recorder *recorder = arg;
-	struct sf_recorded_thread *thread = sf_recorder_thread(recorder, serial);
-	struct sf_verdict verdict = { .end = SF_END_EMPTY };
-
-	if (!thread || !thread->number)
-		return verdict;
-	if (hold_ns)
-		sf_recording_hold(recorder->recording, hold_ns);
-	verdict.end = sf_walker_walk(&recorder->walker, still, &thread->tail);
-	sf_tail_room_fit(&recorder->tails, &thread->tail);
-	if (!note_news(recorder, still->pid, err)) {
-		verdict.failed = true;
-		return verdict;
-	}
-	verdict.stack_used = sf_recorder_stack_used(still, &recorder->walker.trace);
-	verdict.lacks_chain = recorder->walker.trace.lacks_chain;
-	verdict.below_sp = recorder->walker.trace.below_sp;
-	if (verdict.end != SF_END_COPY || last)
-		verdict.failed = !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording,
-						      still->time_ns, err) ||
-				 !sf_recorder_keep(recorder, thread, still, weight, err);
-	/* Native frames are missing: next time, with all registers. */
-	if (recorder->walker.lacks_registers)
-		verdict.end = SF_END_REGISTER;
-	return verdict;
 }
 
 /* Tables are made at once: an agent in a process waits for them to appear in the cache. */
@@ -247,7 +194,7 @@ static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image
 	if (!sf_image_numbers_take(&recorder->image_numbers, image, &has_room))
 		return sf_fail_memory(err);
 	if (!has_room)
-		return on_note(recorder, pid, "code of more than 8,192 different files ran: of later ones only addresses are shown", err);
+		return sf_recorder_note(recorder, pid, "code of more than 8,192 different files ran: of later ones only addresses are shown", err);
 	known = sf_images_add(recorder->walker.images, recorder->offline ? 0 : pid, &seen);
 	if (!known || !sf_image_numbers_add(&recorder->image_numbers, pid, image->number, known->number))
 		return sf_fail_memory(err);
@@ -312,13 +259,13 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 		.process_name = on_process_name,
 		.thread = on_thread,
 		.thread_end = on_thread_end,
-		.sample = on_sample,
+		.sample = sf_recorder_sample,
 		.image = on_image,
 		.trace = sf_recorder_trace,
 		.describe = on_describe,
 		.measure = on_measure,
 		.engine_cost = on_engine_cost,
-		.note = on_note,
+		.note = sf_recorder_note,
 		.again = sf_recorder_again,
 		.woken = sf_recorder_woken,
 		.loss = on_loss,

@@ -6,6 +6,10 @@
 #ifndef SF_SESSION_RECORDER_PARTS_H
 #define SF_SESSION_RECORDER_PARTS_H
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/output.h"
 #include "session/recorder.h"
 
 /* The thread with this number of the engine's, or NULL. Valid until a thread is added. */
@@ -23,21 +27,27 @@ static inline bool sf_recorder_lose(struct sf_recorder *recorder, uint32_t threa
 	return true;
 }
 
+/* A function of the sink, too. */
+static inline bool sf_recorder_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+	size_t used = strlen(recorder->notes);
+	char line[sizeof(recorder->notes)];
+
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(recorder->notes, line))
+		snprintf(recorder->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(recorder->recording, pid, text, err);
+}
+
 /* Frees the frames of the thread's stack that are kept for its next sample. */
 void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_thread *thread);
 
-/* Bytes of the stack, or of another one that the walk went on in: of which it needed most. */
-uint64_t sf_recorder_stack_used(const struct sf_still *still, const struct sf_trace *trace);
-
-/*
- * Keeps the walker's trace as a sample of `still`. Of the frames that were on the thread's stack at its last sample nothing
- * needs to be found out.
- */
-bool sf_recorder_keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread, const struct sf_still *still,
-		      const struct sf_weight *weight, struct sf_error *err);
-
 /* --- functions of the sink --- */
 
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
+				     bool last, struct sf_error *err);
 bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen,
 		       const struct sf_weight *weight, struct sf_error *err);
 bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight, struct sf_error *err);
