@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of architectures. The only choice made at build time is which of them is the host. */
+/* The list of architectures. */
 #include <stddef.h>
 
 #include "frozen/arch.h"
@@ -19,9 +19,4 @@ const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine)
 			return archs[i];
 	}
 	return NULL;
-}
-
-const struct sf_arch *sf_arch_host(void)
-{
-	return &SF_HOST;
 }

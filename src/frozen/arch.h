@@ -232,9 +232,14 @@ struct sf_arch {
 SF_ARCHS(X)
 #undef X
 
-/* The architecture with this e_machine, or NULL; the one stillframe itself runs on. Signal-safe. */
+/* The architecture with this e_machine, or NULL. Signal-safe. */
 const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine);
-const struct sf_arch *sf_arch_host(void);
+
+/* The one that stillframe itself runs on. The choice is made at build time. */
+static inline const struct sf_arch *sf_arch_host(void)
+{
+	return &SF_HOST;
+}
 
 static inline bool sf_reg_known(const struct sf_regs *regs, unsigned reg)
 {
