@@ -220,15 +220,6 @@ bool sf_recording_create(const char *path, const struct sf_recording_about *abou
 	return false;
 }
 
-uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
-{
-	uint64_t relative = time_ns > recording->start_ns ? time_ns - recording->start_ns : 0;
-
-	if (relative > recording->last_ns)
-		recording->last_ns = relative;
-	return relative;
-}
-
 /* From the last burst to the next one: half as long as the recording was then. */
 static uint64_t interval_ns(const struct sf_recording *recording)
 {

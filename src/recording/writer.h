@@ -194,7 +194,14 @@ struct sf_recording {
 };
 
 /* From the recording's start. Remembers the latest one. */
-uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns);
+static inline uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
+{
+	uint64_t relative = time_ns > recording->start_ns ? time_ns - recording->start_ns : 0;
+
+	if (relative > recording->last_ns)
+		recording->last_ns = relative;
+	return relative;
+}
 
 /* The number of a text made fit for a recording: UTF-8, no control characters, not too long. */
 uint32_t sf_recording_text(struct sf_recording *recording, const char *text);
