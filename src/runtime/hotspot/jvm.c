@@ -25,6 +25,8 @@
 #define LIST_AGE_NS 100000000
 #define LIST_SHARE 20    /* listing takes at most one part in so many of the time */
 
+#define GONE "[Java code that is gone]"
+
 struct place_key {          /* no padding */
 	uint64_t token, constant, pc;
 	uint32_t id;
@@ -200,7 +202,7 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 	struct sf_blob blob;
 
 	if (!sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob)) {
-		add_named(jvm, "[Java code that is gone]");
+		add_named(jvm, GONE);
 		return;
 	}
 	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc, exact, &scopes);
@@ -243,19 +245,32 @@ static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 		add_named(jvm, "[unknown stub]");
 }
 
-static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
+/* `constant`: the ConstMethod that is there now. Another one than the walk saw is of another method in the same place. */
+static void add_interpreted(struct sf_jvm *jvm, const struct sf_frame *frame, uint64_t constant)
+{
+	const struct sf_java_scope scope = { frame->token, frame->bci };
+
+	if (sf_method_id(&(struct sf_method){ .constant = constant }) != frame->id)
+		add_named(jvm, GONE);
+	else
+		add_scope(jvm, &scope, false, false);
+}
+
+static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, const struct place_key *key)
 {
 	const struct sf_java_scope scope = { frame->token, frame->bci };
 
 	switch (frame->kind) {
 	case SF_KIND_INTERPRETED:
-	case SF_KIND_MANAGED:
+		add_interpreted(jvm, frame, key->constant);
+		break;
+	case SF_KIND_MANAGED: /* AsyncGetCallTrace tells no id */
 		add_scope(jvm, &scope, false, false);
 		break;
 	case SF_KIND_C1:
 	case SF_KIND_C2:
 	case SF_KIND_NATIVE_METHOD:
-		add_compiled(jvm, frame, exact);
+		add_compiled(jvm, frame, key->exact);
 		break;
 	case SF_KIND_HEAP:
 		add_named(jvm, "[frames of the virtual thread in the heap]");
@@ -283,7 +298,7 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 	struct place place = { .first = (uint32_t)jvm->functions.n };
 
 	if (number > jvm->places.n) {
-		add_functions(jvm, frame, exact);
+		add_functions(jvm, frame, &key);
 		place.n = (uint32_t)jvm->functions.n - place.first;
 		if (!sf_vec_push(&jvm->places, place))
 			return 0;
