@@ -44,6 +44,12 @@ struct sf_runtime_event {
 	const char *left_out; /* what the names of the runtime's innermost functions begin with, which get to the event; NULL: there are none */
 };
 
+/* `pause_ns` after each of the first `n_easy` attempts and one more; it doubles with each later one, `max_doublings` times at most. */
+struct sf_runtime_tries {
+	uint64_t pause_ns;
+	unsigned n_easy, max_doublings;
+};
+
 struct sf_runtime_driver {
 	const struct sf_runtime_ops *ops;
 
@@ -52,8 +58,8 @@ struct sf_runtime_driver {
 	void (*destroy)(void *state);
 
 	/*
-	 * Looks for the runtime in the process's map, when that is new. True: it is there, and it is time to try to
-	 * attach.
+	 * Looks for the runtime in the process's map: when the map is new, and after each attempt to attach. True: it is
+	 * there, and an attempt may succeed.
 	 */
 	bool (*look)(void *state, const struct sf_process *process, struct sf_images *images);
 
@@ -63,6 +69,9 @@ struct sf_runtime_driver {
 	 */
 	const struct sf_runtime *(*attach)(void *state, const struct sf_process *process,
 					   struct sf_images *images, const struct sf_reader *memory);
+
+	/* The pause between two attempts to attach, and how it grows: a runtime that is starting is tried often at first. */
+	struct sf_runtime_tries tries;
 
 	/*
 	 * Makes the runtime keep complete records of calls that it inlines into the code that it compiles from now on, by
@@ -81,7 +90,7 @@ struct sf_runtime_driver {
 	 *
 	 * Returns the object to use from now on. `present`: nothing has changed but atomic fields. Another one: a new
 	 * object, which replaces `present` in the next code map. `present` itself must not change, as walks may use it
-	 * until `detach`. NULL: the runtime is gone; `look` is called again. May be NULL.
+	 * until `detach`. NULL: the runtime is gone, and is looked for again. May be NULL.
 	 */
 	const struct sf_runtime *(*refresh)(void *state, const struct sf_process *process,
 					    const struct sf_runtime *present, bool inside);

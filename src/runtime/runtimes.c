@@ -57,19 +57,53 @@ static void complete(struct sf_runtimes *runtimes, uint32_t slot, const struct s
 			drivers[slot]->complete(runtimes->states[slot], process, images, memory);
 }
 
+static uint64_t pause_ns(const struct sf_runtime_tries *tries, unsigned n)
+{
+	const unsigned doublings = n > tries->n_easy ? n - tries->n_easy : 0;
+
+	return tries->pause_ns << (doublings < tries->max_doublings ? doublings : tries->max_doublings);
+}
+
+/* Each sample asks. The driver is asked when there may be another answer. */
+static bool is_found(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_process *process, struct sf_images *images)
+{
+	struct sf_runtime_search *search = &runtimes->searches[slot];
+
+	if (search->looked && search->map_ns == process->refreshed_ns)
+		return search->found;
+	if (!runtimes->states[slot])
+		runtimes->states[slot] = drivers[slot]->create();
+	if (!runtimes->states[slot])
+		return false;
+	search->looked = true;
+	search->map_ns = process->refreshed_ns;
+	search->found = drivers[slot]->look(runtimes->states[slot], process, images);
+	runtimes->may_have_news = true;
+	return search->found;
+}
+
+static bool is_to_try(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_process *process, struct sf_images *images)
+{
+	const struct sf_runtime_search *search = &runtimes->searches[slot];
+
+	return !runtimes->attached[slot] && process->map && is_found(runtimes, slot, process, images) &&
+	       (!search->tried_ns || sf_now_ns() - search->tried_ns >= pause_ns(&drivers[slot]->tries, search->n_tries));
+}
+
 static bool attach(struct sf_runtimes *runtimes, uint32_t slot, struct sf_process *process,
 		   struct sf_images *images, sf_runtimes_prepare_fn *prepare, void *arg)
 {
+	struct sf_runtime_search *search = &runtimes->searches[slot];
 	struct sf_reader memory;
 
-	if (!runtimes->states[slot])
-		runtimes->states[slot] = drivers[slot]->create();
-	if (!runtimes->states[slot] || runtimes->attached[slot] ||
-	    !drivers[slot]->look(runtimes->states[slot], process, images) ||
-	    !prepare(arg, slot, &memory))
+	if (!is_to_try(runtimes, slot, process, images) || !prepare(arg, slot, &memory))
 		return false;
 	runtimes->attached[slot] =
 		drivers[slot]->attach(runtimes->states[slot], process, images, &memory);
+	search->looked = false;
+	search->n_tries++;
+	search->tried_ns = sf_now_ns();
+	runtimes->may_have_news = true;
 	complete(runtimes, slot, process, images, &memory);
 	if (!runtimes->attached[slot])
 		return false;
@@ -109,6 +143,7 @@ static bool refresh(struct sf_runtimes *runtimes, uint32_t slot, struct sf_proce
 		return false;
 	sf_vec_push(&runtimes->replaced, (struct sf_replaced_runtime){ old, slot });
 	runtimes->attached[slot] = now;
+	runtimes->searches[slot] = (struct sf_runtime_search){ 0 };
 	sf_process_replace_runtime(process, old, now);
 	return true;
 }
@@ -160,10 +195,11 @@ const char *sf_runtimes_news(struct sf_runtimes *runtimes)
 {
 	const char *news = NULL;
 
-	for (uint32_t i = 0; i < SF_N_RUNTIMES && !news; i++) {
+	for (uint32_t i = 0; i < SF_N_RUNTIMES && runtimes->may_have_news && !news; i++) {
 		if (runtimes->states[i])
 			news = drivers[i]->news(runtimes->states[i]);
 	}
+	runtimes->may_have_news = news != NULL;
 	return news;
 }
 

@@ -13,10 +13,20 @@ struct sf_replaced_runtime {
 	uint32_t slot;
 };
 
+/* For a runtime that is not attached to. */
+struct sf_runtime_search {
+	bool looked, found;                /* the driver was asked, and what it said */
+	uint64_t map_ns;                   /* ... of the map of this time */
+	unsigned n_tries;                  /* to attach, ... */
+	uint64_t tried_ns;                 /* ... and when the last one was over */
+};
+
 /* Zero it to begin with. */
 struct sf_runtimes {
 	void *states[SF_N_RUNTIMES];       /* of each driver; NULL: not looked for yet */
 	const struct sf_runtime *attached[SF_N_RUNTIMES];  /* what walks use; NULL: not attached to */
+	struct sf_runtime_search searches[SF_N_RUNTIMES];
+	bool may_have_news;                /* a driver was asked since there were none */
 	bool completes;                    /* the process may be written to: runtime.h, complete() */
 	bool completed[SF_N_RUNTIMES];     /* that is over */
 	SF_VEC(struct sf_replaced_runtime) replaced;       /* walks may use these still */

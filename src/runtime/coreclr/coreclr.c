@@ -8,7 +8,6 @@
 
 #include "base/intern.h"
 #include "frozen/coreclr/code.h"
-#include "os/clock.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"
 #include "runtime/coreclr/places.h"
@@ -17,9 +16,6 @@
 #include "runtime/coreclr/versions.h"
 #include "runtime/coreclr/waits.h"
 
-#define TRY_PAUSE_NS 20000000u     /* a runtime that is starting is tried again; later less often */
-#define MAX_DOUBLINGS 6u
-#define EASY_TRIES 50u
 #define PROOF_BODIES 256u
 #define NAME "/libcoreclr.so"
 
@@ -27,7 +23,7 @@ struct sf_clr {
 	uint32_t slot;
 	int32_t pid;
 	uint32_t image;                /* the file with the runtime; 0: none was found */
-	uint64_t bias, looked_ns, tried_ns;
+	uint64_t bias;
 	unsigned tries;
 	bool refused, attached, noted;
 	struct sf_clr_symbols symbols;
@@ -111,13 +107,6 @@ static bool read_symbols(struct sf_clr *clr, const struct sf_process *process,
 	return read;
 }
 
-static uint64_t pause_ns(unsigned tries)
-{
-	const unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
-
-	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
-}
-
 static void refuse(struct sf_clr *clr, const char *why)
 {
 	clr->refused = true;
@@ -140,15 +129,7 @@ static bool is_runtime(struct sf_clr *clr, const struct sf_process *process, str
 
 bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images)
 {
-	if (clr->attached || clr->refused || !process->map)
-		return false;
-	if (clr->looked_ns != process->refreshed_ns) {
-		clr->looked_ns = process->refreshed_ns;
-		is_runtime(clr, process, images);
-	}
-	if (!clr->symbols.descriptor && !clr->symbols.dac_table)
-		return false;
-	return !clr->tried_ns || sf_now_ns() - clr->tried_ns >= pause_ns(clr->tries);
+	return !clr->refused && is_runtime(clr, process, images);
 }
 
 /* A program of a single file maps the assemblies in it, too: only where its code is mapped the symbols are right. */
@@ -229,7 +210,6 @@ struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *pr
 	struct sf_coreclr *object;
 
 	clr->tries++;
-	clr->tried_ns = sf_now_ns();
 	clr->memory = *memory;
 	clr->files = images;
 	clr->pid = process->pid;
@@ -247,7 +227,7 @@ struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *pr
 		return NULL;
 	if (clr->description.is_completed && !is_proved(clr, object)) {
 		sf_clr_object_destroy(object);
-		if (clr->tries > EASY_TRIES)
+		if (clr->tries > SF_CLR_EASY_TRIES)
 			refuse(clr, "its structures are not as this version is known to have them");
 		return NULL;
 	}

@@ -9,12 +9,14 @@
 #include "runtime/coreclr/range_map.h"
 #include "runtime/runtime.h"
 
+#define SF_CLR_EASY_TRIES 50u    /* to attach: a version that is known by a table has code by then */
+
 struct sf_clr;
 
 struct sf_clr *sf_clr_create(uint32_t slot);    /* NULL: no memory */
 void sf_clr_destroy(struct sf_clr *clr);
 
-/* Whether the process has CoreCLR, and it is time to try to attach. */
+/* Whether the process has CoreCLR, and an attempt to attach may succeed. */
 bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images);
 
 /* The object for walks; owned by the caller until sf_clr_object_destroy. NULL: not now, or never. */

@@ -107,6 +107,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.destroy = destroy,
 	.look = look,
 	.attach = attach,
+	.tries = { .pause_ns = 20000000, .n_easy = SF_CLR_EASY_TRIES, .max_doublings = 6 },
 	.refresh = refresh,
 	.detach = detach,
 	.news = news,

@@ -10,18 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/clock.h"
 #include "os/task.h"
 #include "runtime/hotspot/examine.h"
 #include "runtime/hotspot/load.h"
-
-/*
- * A virtual machine that is just starting is tried again, often at first: its library is mapped
- * before its tables are filled in, and these before it makes code.
- */
-#define TRY_PAUSE_NS 5000000
-#define MAX_DOUBLINGS 8
-#define EASY_TRIES 200
 
 extern const struct sf_runtime_driver sf_hotspot_driver;
 
@@ -133,37 +124,21 @@ static bool try_to_attach(struct sf_jvm_finder *finder, const struct sf_process 
 	return true;
 }
 
-static uint64_t pause_ns(unsigned tries)
-{
-	unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
-
-	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
-}
-
 static bool look(void *state, const struct sf_process *process, struct sf_images *images)
 {
 	struct sf_jvm_finder *finder = state;
 
-	if (finder->jvm || finder->refused || !process->map)
-		return false;
-	if (!finder->image && finder->looked_ns != process->refreshed_ns) {
-		finder->looked_ns = process->refreshed_ns;
+	if (!finder->image && !finder->refused)
 		find_library(finder, process, images);
-	}
-	if (!finder->image || finder->refused)
-		return false;
-	return !finder->tried_ns || sf_now_ns() - finder->tried_ns >= pause_ns(finder->tries);
+	return finder->image && !finder->refused;
 }
 
 static const struct sf_runtime *attach(void *state, const struct sf_process *process,
 				       struct sf_images *images, const struct sf_reader *memory)
 {
 	struct sf_jvm_finder *finder = state;
-	bool attached = try_to_attach(finder, process, images, memory);
 
-	finder->tries++;
-	finder->tried_ns = sf_now_ns();
-	return attached ? &sf_jvm_hotspot(finder->jvm)->runtime : NULL;
+	return try_to_attach(finder, process, images, memory) ? &sf_jvm_hotspot(finder->jvm)->runtime : NULL;
 }
 
 static bool complete(void *state, const struct sf_process *process, struct sf_images *images,
@@ -251,6 +226,8 @@ const struct sf_runtime_driver sf_hotspot_driver = {
 	.destroy = destroy,
 	.look = look,
 	.attach = attach,
+	/* The library is mapped before its tables are filled in, and these before the virtual machine makes code. */
+	.tries = { .pause_ns = 5000000, .n_easy = 200, .max_doublings = 8 },
 	.complete = complete,
 	.refresh = refresh,
 	.news = news,

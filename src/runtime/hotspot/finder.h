@@ -15,10 +15,8 @@
 struct sf_jvm_finder {
 	struct sf_jvm *jvm;               /* NULL: none, or none that can be walked */
 	char note[560];                   /* why not, or what is missing; "" */
-	uint64_t looked_ns, tried_ns;     /* the map that was seen; the last try */
 	uint32_t image;                   /* its libjvm, 0: none found */
 	uint64_t bias;
-	unsigned tries;
 	bool refused;                     /* no other try will do */
 	struct sf_java_debug_info debug_info;
 	bool noted;                       /* the note was given to the user */

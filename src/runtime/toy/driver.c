@@ -30,7 +30,6 @@ struct place {
 struct state {
 	struct sf_toy_vm vm;
 	struct sf_reader memory;
-	uint64_t looked_ns;           /* the map that was seen */
 	uint32_t image;
 	uint64_t bias, address;       /* address: of the symbol */
 	struct sf_intern *texts, *keys;
@@ -57,9 +56,6 @@ static bool look(void *arg, const struct sf_process *process, struct sf_images *
 {
 	struct state *state = arg;
 
-	if (!process->map || state->looked_ns == process->refreshed_ns)
-		return false;
-	state->looked_ns = process->refreshed_ns;
 	for (size_t i = 0; i < process->map->n_regions; i++) {
 		const struct sf_region *region = &process->map->regions[i];
 		const char *slash = region->image ?
@@ -287,6 +283,7 @@ const struct sf_runtime_driver sf_toy_driver = {
 	.destroy = destroy,
 	.look = look,
 	.attach = attach,
+	.tries = { .pause_ns = 5000000, .n_easy = 200, .max_doublings = 8 },
 	.refresh = refresh,
 	.detach = detach,
 	.news = news,
