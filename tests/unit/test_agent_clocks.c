@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "agent/threads/thread_entries.h"
 #include "frozen/raw.h"
 #include "os/own_fd.h"
 #include "form.h"
@@ -382,6 +383,61 @@ static void a_stopped_clock_is_silent(void **state)
 	sampling_free(&sampling);
 }
 
+/* --- forked children --- */
+
+static int32_t make_timer(void)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_NONE };
+	int32_t timer = -1;
+
+	assert_int_equal(sf_raw3(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer), 0);
+	return timer;
+}
+
+/* A child that makes timers before the agent's part of the fork: as many as there are numbers of its parent's. */
+static void keep_timers(int32_t n)
+{
+	struct itimerspec left;
+
+	while (make_timer() < n)
+		;
+	sf_agent_thread_table_forked();
+	for (int32_t i = 0; i <= n; i++) {
+		if (sf_raw2(SYS_timer_gettime, i, &left) != 0)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static void check_that_timers_stay(const struct sf_agent_clock_kind *kind)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sampling sampling;
+	int32_t n;
+	int status;
+	pid_t child;
+
+	sampling_start(&sampling, &options, kind, SF_MODE_SAMPLER);
+	burn(20000000); /* the sampler has armed them */
+	n = make_timer();
+	sf_raw1(SYS_timer_delete, n);
+	sf_agent_thread_table_copy_to_children();
+	child = fork();
+	if (child == 0)
+		keep_timers(n);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	sampling_stop(&sampling);
+	sampling_free(&sampling);
+}
+
+static void a_childs_timers_are_its_own(void **state)
+{
+	(void)state;
+	check_that_timers_stay(&sf_agent_clock_itimer);
+	check_that_timers_stay(&sf_agent_clock_timer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +455,7 @@ int main(void)
 		cmocka_unit_test(closed_descriptors_are_replaced),
 		cmocka_unit_test(a_perf_event_of_the_program_is_its_own),
 		cmocka_unit_test(a_stopped_clock_is_silent),
+		cmocka_unit_test(a_childs_timers_are_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,14 @@ void sf_agent_clock_disarm(struct sf_thread_entry *entry)
 	(has_perf(entry) ? &sf_agent_clock_perf : &sf_agent_clock_timer)->disarm(entry);
 }
 
+void sf_agent_clock_forked(struct sf_thread_entry *entry)
+{
+	if (has_perf(entry))
+		sf_agent_clock_perf.disarm(entry);
+	else
+		atomic_store(&entry->clock, -1);
+}
+
 bool sf_agent_clock_lives(struct sf_thread_entry *entry)
 {
 	if (!has_perf(entry) || sf_agent_clock_perf_lives(entry))

@@ -52,6 +52,12 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread
 /* Disarms the entry's clock of any kind. Signals that the clock has sent already may still come. */
 void sf_agent_clock_disarm(struct sf_thread_entry *entry);
 /*
+ * In a forked child: forgets the entry's clock, and that of the process. A child has none of its parent's timers, and a timer
+ * that it has made already may have the same number.
+ */
+void sf_agent_clock_forked(struct sf_thread_entry *entry);
+void sf_agent_clock_process_forked(void);
+/*
  * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the sampler's table
  * (sf_handler.config.remote_clocks). Sets the clock, with jitter, to the period that the handler wants. A longer period
  * is set at once. Other changes are made only as often as they are cheap: *spared_ns, 0 at first, is the time of the

@@ -126,13 +126,18 @@ const struct sf_agent_clock_kind sf_agent_clock_timer = {
  */
 SF_CHILD_DATA static _Atomic int32_t process_timer = -1;
 
-SF_CHILD_CODE static void disarm_process(struct sf_thread_entry *entry)
+static void disarm_process(struct sf_thread_entry *entry)
 {
 	int32_t timer = atomic_exchange(&process_timer, -1);
 
 	(void)entry;
 	if (timer >= 0)
 		sf_raw1(SYS_timer_delete, timer);
+}
+
+SF_CHILD_CODE void sf_agent_clock_process_forked(void)
+{
+	atomic_store(&process_timer, -1);
 }
 
 static bool arm_process(struct sf_thread_entry *entry, int32_t tid)

@@ -308,10 +308,10 @@ static void move_in(struct sf_thread_entry *entries)
 		sf_agent_entry_set_name(entry, forking.name);
 }
 
-static void disarm(struct sf_thread_entry *entry, int32_t tid)
+static void forget_clock(struct sf_thread_entry *entry, int32_t tid)
 {
 	(void)tid;
-	sf_agent_clock_disarm(entry);
+	sf_agent_clock_forked(entry);
 }
 
 /*
@@ -322,11 +322,11 @@ SF_CHILD_CODE void sf_agent_thread_table_forked(void)
 {
 	struct sf_thread_entry *entries = atomic_load(&all_entries);
 
-	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
+	sf_agent_clock_process_forked();
 	if (!entries)
 		return;
 	if (atomic_load(&is_copied)) {
-		each(entries, disarm);
+		each(entries, forget_clock);
 		madvise(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), MADV_DONTNEED);
 	}
 	for (uint32_t i = 0; i < N_BLOCKS; i++)
