@@ -132,6 +132,39 @@ static void leaves_it_as_the_program_has_set_it(void **state)
 	assert_cpus(theirs);
 }
 
+static void is_late(uint64_t now_ns)
+{
+	sf_cpu_affinity_woke(&affinity, now_ns);
+	sf_cpu_affinity_move(&affinity, now_ns, now_ns + 50 * MS);
+}
+
+/* As if the thread that wakes this one had got no CPU for a while, in the middle of its post. */
+static void it_is_not_the_programs_where_a_waking_thread_is_late(void **state)
+{
+	const int cpu = ring(), other = one_of(&all, cpu);
+	cpu_set_t there;
+
+	(void)state;
+	if (other < 0)
+		skip();
+	atomic_store(&wake_up.bringing, (uint32_t)other + 1);
+	is_late(NOW + 121 * MS);
+	assert_cpus(all);
+	there = only(other);
+	assert_int_equal(sched_setaffinity(0, sizeof(there), &there), 0);
+	atomic_store(&wake_up.brought_to, (uint32_t)cpu + 1);
+	is_late(NOW + 321 * MS);
+	assert_cpus(all);
+}
+
+/* The kernel refuses it where a thread of the program runs where this one may not. */
+static void it_is_not_where_nobody_could_bring_it(void **state)
+{
+	(void)state;
+	atomic_store(&wake_up.sleeper, INT32_MAX);
+	assert_int_equal(ring(), -1);
+}
+
 static void nobody_brings_what_has_ended(void **state)
 {
 	(void)state;
@@ -147,6 +180,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stays_where_it_is_when_awake, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_brings_it_where_it_is_not_let_in, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(leaves_it_as_the_program_has_set_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(it_is_not_the_programs_where_a_waking_thread_is_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(it_is_not_where_nobody_could_bring_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_brings_what_has_ended, set_up, tear_down),
 	};
 

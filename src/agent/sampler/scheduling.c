@@ -94,6 +94,7 @@ void sf_cpu_affinity_init(struct sf_cpu_affinity *affinity, struct sf_wake_up *w
 	*affinity = (struct sf_cpu_affinity){ .wake_up = wake_up, .due_ns = UINT64_MAX };
 	get(&affinity->allowed);
 	atomic_store(&wake_up->sleeper, 0);
+	atomic_store(&wake_up->bringing, 0);
 	atomic_store(&wake_up->brought_to, 0);
 }
 
@@ -102,18 +103,20 @@ void sf_cpu_affinity_end(struct sf_cpu_affinity *affinity)
 	atomic_store(&affinity->wake_up->sleeper, 0);
 }
 
-/* If the affinity is not the CPU that a waking thread set, the program has set it: that is kept. */
+/* `number`: a CPU, plus one; 0: none. */
+static bool is_only(const cpu_set_t *cpus, uint32_t number)
+{
+	return number && CPU_COUNT(cpus) == 1 && CPU_ISSET((size_t)number - 1, cpus);
+}
+
+/* If the affinity is not a CPU that a waking thread set, the program has set it: that is kept. */
 static void leave(struct sf_cpu_affinity *affinity)
 {
-	const uint32_t to = atomic_load(&affinity->wake_up->brought_to);
-	cpu_set_t there, now;
+	const struct sf_wake_up *wake_up = affinity->wake_up;
+	cpu_set_t now;
 
-	if (!to)
-		return;
-	CPU_ZERO(&there);
-	CPU_SET((size_t)to - 1, &there);
 	get(&now);
-	if (!CPU_EQUAL(&now, &there))
+	if (!is_only(&now, atomic_load(&wake_up->bringing)) && !is_only(&now, atomic_load(&wake_up->brought_to)))
 		affinity->allowed = now;
 	sf_raw3(SYS_sched_setaffinity, 0, sizeof(affinity->allowed), &affinity->allowed);
 }

@@ -52,9 +52,10 @@ static void bring_along(struct sf_wake_up *wake_up)
 	if (!sleeper || !sf_raw_cpu(&cpu) || cpu >= MAX_CPUS ||
 	    cpu + 1 == atomic_load_explicit(&wake_up->brought_to, memory_order_relaxed))
 		return;
-	atomic_store_explicit(&wake_up->brought_to, cpu + 1, memory_order_relaxed);
+	atomic_store(&wake_up->bringing, cpu + 1);
 	set[cpu / BITS] = 1ul << cpu % BITS;
-	sf_raw3(SYS_sched_setaffinity, sleeper, sizeof(set), set);
+	if (sf_raw3(SYS_sched_setaffinity, sleeper, sizeof(set), set) == 0)
+		atomic_store(&wake_up->brought_to, cpu + 1);
 }
 
 void sf_wake_up_post(struct sf_wake_up *wake_up)

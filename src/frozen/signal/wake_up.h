@@ -18,8 +18,9 @@ struct sf_wake_up {
 	_Alignas(64) _Atomic uint32_t n_posts;
 	_Atomic uint32_t asleep;
 	_Atomic int32_t  sleeper;    /* TID that the waking thread migrates to its own CPU; 0: off */
-	_Atomic uint32_t brought_to; /* that CPU, plus one; 0: none. A hint: the kernel may refuse
-				      * the migration */
+	_Atomic uint32_t bringing;   /* that CPU, plus one, before the migration; 0: none yet */
+	_Atomic uint32_t brought_to; /* ... and after it. A thread may get no CPU between the two: then the sleeper
+				      * is on the one or on the other */
 };
 
 /* All signal-safe. */
