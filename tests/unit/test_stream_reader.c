@@ -170,12 +170,12 @@ static bool on_timed_trace(void *arg, uint32_t serial, const struct sf_trace *tr
 	return on_trace(arg, serial, trace, seen, weight, err);
 }
 
-/* What sf_feed_record makes of a sample 1 ms after the start of a process whose clock is so far behind. */
-static uint64_t time_of_sample(int32_t given_pid, int64_t behind_ns)
+/* What sf_feed_record makes of the time of a sample. */
+static uint64_t time_in(int32_t given_pid, uint64_t start_ns, uint64_t start_unix_ns, uint64_t sample_ns)
 {
 	const struct sf_sink sink = { .process = on_process, .thread = on_thread, .trace = on_timed_trace, .thread_end = on_thread_end };
-	const uint64_t now_ns = sf_now_ns(), unix_ns = sf_unix_now_ns();
 	struct sf_stream_process *process;
+	struct sf_stream_sample *sample;
 	struct sf_feeds feeds = { 0 };
 	struct sf_error err;
 	struct sf_feed feed;
@@ -184,13 +184,23 @@ static uint64_t time_of_sample(int32_t given_pid, int64_t behind_ns)
 	stream_start(&built);
 	process = (void *)(built.bytes + built.size);
 	stream_process(&built, 42, "a", "a");
-	process->time_ns = STREAM_START_NS;
-	process->unix_ns = unix_ns - now_ns + STREAM_START_NS + (uint64_t)behind_ns;
+	process->time_ns = start_ns;
+	process->unix_ns = start_unix_ns;
 	stream_thread(&built, 9, 42, "main");
+	sample = (void *)(built.bytes + built.size);
 	stream_sample(&built, 9, 1, 1, 0, frames, 3);
+	sample->time_ns = sample_ns;
 	feed_all(&feed, &sink);
 	sf_feed_deinit(&feed);
 	return traced_ns;
+}
+
+/* Of a sample 1 ms after the start of a process whose clock is so far behind. */
+static uint64_t time_of_sample(int32_t given_pid, int64_t behind_ns)
+{
+	const uint64_t now_ns = sf_now_ns(), unix_ns = sf_unix_now_ns();
+
+	return time_in(given_pid, STREAM_START_NS, unix_ns - now_ns + STREAM_START_NS + (uint64_t)behind_ns, STREAM_START_NS + 1000000);
 }
 
 /* A process in another time namespace (time_namespaces(7)). What a file says stays as it is, and so do small differences. */
@@ -207,6 +217,16 @@ static void times_are_by_our_clock(void **state)
 	ahead_ns = time_of_sample(42, hour_ns) - as_written_ns;
 	assert_in_range(ahead_ns, hour_ns - 100000000, hour_ns + 100000000);
 	assert_int_equal(time_of_sample(42, -hour_ns), 0); /* it would be before our clock began */
+}
+
+/* Numbers that a record may have, and no clock: their sums fit into no integer. */
+static void times_of_no_clock_have_a_limit(void **state)
+{
+	const uint64_t most_ns = UINT64_C(1) << 61;
+	(void)state;
+
+	assert_int_equal(time_in(42, 0, INT64_MAX, most_ns), most_ns);
+	assert_int_equal(time_in(42, most_ns, 0, 0), 0);
 }
 
 static void what_is_unknown_is_tolerated(void **state)
@@ -654,6 +674,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(serials_are_the_sessions),
 		cmocka_unit_test(times_are_by_our_clock),
+		cmocka_unit_test(times_of_no_clock_have_a_limit),
 		cmocka_unit_test(what_is_unknown_is_tolerated),
 		cmocka_unit_test(another_program_starts_anew),
 		cmocka_unit_test(events_have_amounts_and_labels),

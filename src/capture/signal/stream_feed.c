@@ -83,18 +83,25 @@ void sf_feed_deinit(struct sf_feed *feed)
 	sf_vec_deinit(&feed->frames);
 }
 
+static int64_t within(int64_t ns)
+{
+	const int64_t most_ns = (int64_t)MAX_TIME_NS;
+
+	return ns > most_ns ? most_ns : ns < -most_ns ? -most_ns : ns;
+}
+
 /* A stream file keeps its own clock. Below a second it is no other namespace: the time of day was set meanwhile. */
 void sf_feed_set_clock(struct sf_feed *feed, const struct sf_stream_process *process)
 {
 	const int64_t theirs_ns = (int64_t)(process->unix_ns - process->time_ns), ours_ns = (int64_t)(sf_unix_now_ns() - sf_now_ns());
 	const int64_t ahead_ns = theirs_ns - ours_ns;
 
-	feed->ahead_ns = feed->pid_given && (ahead_ns >= OTHER_CLOCK_NS || ahead_ns <= -OTHER_CLOCK_NS) ? ahead_ns : 0;
+	feed->ahead_ns = feed->pid_given && (ahead_ns >= OTHER_CLOCK_NS || ahead_ns <= -OTHER_CLOCK_NS) ? within(ahead_ns) : 0;
 }
 
 uint64_t sf_feed_take_time(struct sf_feed *feed, uint64_t time_ns)
 {
-	const int64_t ours_ns = (int64_t)time_ns + feed->ahead_ns;
+	const int64_t ours_ns = (int64_t)(time_ns < MAX_TIME_NS ? time_ns : MAX_TIME_NS) + feed->ahead_ns;
 	const uint64_t ret_ns = ours_ns < 0 ? 0 : (uint64_t)ours_ns > MAX_TIME_NS ? MAX_TIME_NS : (uint64_t)ours_ns;
 
 	if (ret_ns > feed->last_ns)
