@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "frozen/trace.h"
 
 #define PENDING UINT32_MAX          /* in `pending`: not described yet; 0: the place was never pending */
@@ -249,17 +250,8 @@ static bool index_places(struct sf_recording *recording)
 static size_t find_place(const struct sf_recording *recording, uint32_t module, uint64_t address)
 {
 	const struct sf_place wanted = { .module = module, .address = address };
-	size_t low = 0, high = recording->places.n;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_places(&recording->places.items[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(recording->places.n, i, compare_places(&recording->places.items[i], &wanted) < 0);
 }
 
 bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint64_t **ret,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "frozen/code_x86_64.h"
 
 /* --- the code of one segment around an address --- */
@@ -291,17 +292,7 @@ static void sort(struct sf_code_starts *starts)
 /* How many starts are at or before `address`. */
 static size_t count_before(const struct sf_code_starts *starts, size_t n, uint64_t address)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (starts->starts.items[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(n, i, starts->starts.items[i] <= address);
 }
 
 /* One round over all jumps: those that lead into another function make a start. *n_ret: how many. */

@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 #define HAS_CODE 0x20u               /* flag of an entry: MappingTableFlags.cs, InvokeTableFlags.HasEntrypoint */
 #define MAX_ENTRIES ((size_t)1 << 20) /* of a table */
 #define MAX_DEPTH 64u                /* of namespaces in namespaces, types in types */
@@ -87,16 +89,8 @@ static int by_key(const void *a_arg, const void *b_arg)
 /* The only type that `key` leads to; false: there is none, or several. */
 static bool find_only(const struct link *links, size_t n, uint32_t key, struct sf_ilc_handle *ret)
 {
-	size_t low = 0, high = n;
+	const size_t low = sf_count_before(n, i, links[i].key < key);
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (links[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == n || links[low].key != key || (low + 1 < n && links[low + 1].key == key && by_key(&links[low], &links[low + 1])))
 		return false;
 	*ret = links[low].type;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "base/search.h"
 
 #define MAX_NAME ((size_t)4 << 10) /* what is longer is cut */
 
@@ -70,17 +71,7 @@ static bool take_line(struct text line, uint64_t *start_ret, uint64_t *size_ret,
 /* The first one that is not below `address`. */
 static size_t find_first(const struct wanted *wanted, size_t n, uint64_t address)
 {
-	size_t low = 0;
-
-	while (low < n) {
-		const size_t middle = low + (n - low) / 2;
-
-		if (wanted[middle].address < address)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
+	return sf_count_before(n, i, wanted[i].address < address);
 }
 
 static void note_line(struct text line, struct wanted *wanted, size_t n)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "frozen/memory/bytes.h"
 
 static int compare(const void *a_arg, const void *b_arg)
@@ -28,17 +29,7 @@ void sf_ranges_sort(struct sf_ranges *ranges)
 
 size_t sf_ranges_before(const struct sf_range *sorted, size_t n, uint64_t address)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (sorted[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(n, i, sorted[i].start <= address);
 }
 
 const struct sf_range *sf_ranges_find(const struct sf_ranges *sorted, uint64_t address)

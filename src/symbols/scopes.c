@@ -13,6 +13,7 @@
 #include <dwarf.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "symbols/dwarf_symbols.h"
 
 /* A tree of 1,000 levels of inlined calls is no compiler's; gcc and clang stay below 100. */
@@ -21,17 +22,7 @@
 /* The number of the first of these queries that is not below `address`. */
 static size_t queries_from(const struct sf_query *queries, size_t n, uint64_t address)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (queries[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(n, i, queries[i].address < address);
 }
 
 /* Functions that the linker dropped keep ranges from 0 or 1 on, where no code is. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "target/perf_map_file.h"
 
 #define MAX_REGIONS 1000000
@@ -149,17 +150,7 @@ static bool collect_recorded(struct sf_process *process, struct sf_regions *regi
 
 size_t sf_regions_first(const struct sf_region *regions, size_t n, uint64_t address)
 {
-	size_t first = 0;
-
-	for (size_t behind = n; first < behind;) {
-		const size_t middle = first + (behind - first) / 2;
-
-		if (regions[middle].end <= address)
-			first = middle + 1;
-		else
-			behind = middle;
-	}
-	return first;
+	return sf_count_before(n, i, regions[i].end <= address);
 }
 
 /* Whether the list has code there. It is in the order of addresses. */

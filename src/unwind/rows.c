@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "base/intern.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/spans.h"
 
@@ -253,17 +254,9 @@ static void pack_row(struct packing *packing, uint32_t offset, uint32_t rules)
 /* The row of a function that holds at `offset`; its first one holds before it, too. */
 static uint32_t find_row(const struct sf_row *rows, uint32_t n, uint32_t offset)
 {
-	uint32_t low = 0, high = n;
+	const size_t begun = sf_count_before(n, i, rows[i].offset <= offset);
 
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (rows[middle].offset <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return begun ? (uint32_t)begun - 1 : 0;
 }
 
 static void pack_span(struct packing *packing, const struct sf_span *span,

@@ -4,20 +4,13 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 
 bool sf_spans_cover(const struct sf_spans *disjoint, uint32_t start, uint32_t end)
 {
-	size_t low = 0, high = disjoint->n;
+	const size_t low = sf_count_before(disjoint->n, i, disjoint->items[i].end <= start);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (disjoint->items[middle].end > start)
-			high = middle;
-		else
-			low = middle + 1;
-	}
 	return low < disjoint->n && disjoint->items[low].start <= start &&
 	       disjoint->items[low].end >= end;
 }

@@ -5,22 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #define MAX_DEPTH 64 /* ancestors: ids that were given again may make a circle */
 
 /* The place of the first one whose pid is not smaller. New pids are mostly the largest. */
 static size_t place_of(const struct sf_perf_newcomers *newcomers, int32_t pid)
 {
-	size_t low = 0, high = newcomers->known.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (newcomers->known.items[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(newcomers->known.n, i, newcomers->known.items[i].pid < pid);
 }
 
 static struct sf_perf_newcomer *find(const struct sf_perf_newcomers *newcomers, int32_t pid)

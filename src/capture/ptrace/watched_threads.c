@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/search.h"
 #include "os/clock.h"
 
 #define LIST_NS 50000000            /* threads whose number is the same are listed all the same, if one has run */
@@ -106,17 +107,7 @@ static void list_threads_of(struct sf_watch *watch, int32_t pid, size_t n_known,
 /* How many threads have a smaller id. */
 static size_t count_before(const struct sf_watch *watch, int32_t tid)
 {
-	size_t low = 0, high = watch->threads.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (watch->threads.items[middle]->task.tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(watch->threads.n, i, watch->threads.items[i]->task.tid < tid);
 }
 
 /* Puts it where its id belongs. */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/digest.h"
 #include "base/hex.h"
+#include "base/search.h"
 #include "base/whole_io.h"
 #include "os/linux/proc.h"
 
@@ -134,16 +135,8 @@ bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols)
 /* Where several begin at one address the first line's name is taken. */
 const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address)
 {
-	size_t low = 0, high = symbols->symbols.n;
+	size_t low = sf_count_before(symbols->symbols.n, i, symbols->symbols.items[i].address <= address);
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (symbols->symbols.items[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return NULL;
 	for (low--; low && symbols->symbols.items[low - 1].address == symbols->symbols.items[low].address;)

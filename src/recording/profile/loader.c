@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/location.h"
+#include "base/search.h"
 
 /*
  * The nodes of a hostile file may be 256 times its rows, and a report needs some 150 bytes for each. Beyond
@@ -64,16 +65,8 @@ uint32_t sf_loader_function_of_kind(struct sf_loader *loader, uint32_t function,
 
 uint32_t sf_loader_module(const struct sf_loader *loader, int64_t id)
 {
-	size_t low = 0, high = loader->module_ids.n;
+	const size_t low = sf_count_before(loader->module_ids.n, i, loader->module_ids.items[i] < id);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (loader->module_ids.items[middle] < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < loader->module_ids.n && loader->module_ids.items[low] == id ? (uint32_t)low + 1 : 0;
 }
 

@@ -11,21 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/whole_io.h"
 
 size_t sf_pages_from(const struct sf_pages *pages, uint32_t number)
 {
-	size_t low = 0, high = pages->list.n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pages->list.items[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sf_count_before(pages->list.n, i, pages->list.items[i].number < number);
 }
 
 const struct sf_page *sf_pages_get(const struct sf_pages *pages, uint32_t number)
