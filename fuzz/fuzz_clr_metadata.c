@@ -29,7 +29,6 @@ static void use_metadata(const void *bytes, size_t size)
 	     row <= MOST_ROWS && row <= sf_clr_n_rows(&metadata, SF_CLR_METHOD_DEBUG); row++) {
 		if (sf_clr_pdb_line(&metadata, row, 100, &line))
 			sf_clr_pdb_document(&metadata, line.document, path, sizeof(path));
-		sf_clr_pdb_kickoff(&metadata, row);
 		sf_clr_pdb_await(&metadata, row, 3, &il);
 	}
 }

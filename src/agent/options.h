@@ -70,7 +70,7 @@ static inline bool sf_agent_walks_by_hooks(int walk)
 bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err);
 void sf_agent_options_deinit(struct sf_agent_options *options);
 
-/* The keys with their help, one to a line, for `stillframe record --help` and tests. */
+/* The keys with their help, one to a line: a test compares the page with them. */
 void sf_agent_options_help(char *ret, unsigned long size);
 
 /*

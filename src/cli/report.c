@@ -111,7 +111,6 @@ static bool report_file(const char *path, const struct report_options *chosen,
 		.top = chosen->top,
 		.depth = chosen->depth,
 		.min_percent = chosen->min_percent,
-		.clock_chosen = chosen->clock != 0,
 	};
 
 	if (!sf_session_load(path, chosen->split_kinds, &profile, err) ||

@@ -40,7 +40,6 @@ struct sf_report {
 	uint32_t top;         /* rows of a table; 0: 20 in text, all in JSON */
 	uint32_t depth;       /* of the tree, in lines */
 	uint32_t min_percent; /* parts of the tree below it are left out */
-	bool clock_chosen;    /* the user asked for this clock */
 };
 
 /*

@@ -144,7 +144,7 @@ static bool feed_all(struct import *import, struct sf_error *err)
 		    !pass_time(import, err))
 			return false;
 	}
-	return sf_feed_finish(&import->feed, &import->sink, 0, err) && sf_feeds_finish(&import->feeds, &import->sink, err) &&
+	return sf_feed_finish(&import->feed, &import->sink, err) && sf_feeds_finish(&import->feeds, &import->sink, err) &&
 	       note_missing(import, &stopped, err);
 }
 

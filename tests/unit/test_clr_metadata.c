@@ -176,8 +176,6 @@ static void lines_within_a_method(void **state)
 		assert_int_equal(line.line, awaits[i]);
 	}
 	assert_false(sf_clr_pdb_await(&pdb, find_method(&metadata, "Program.<Main>$", 0), 0, &last));
-	assert_int_equal(sf_clr_pdb_kickoff(&pdb, main_row),
-			 find_method(&metadata, "Program.<Main>$", 0));
 }
 
 static void arguments_that_are_known(void **state)

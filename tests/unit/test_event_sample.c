@@ -117,8 +117,8 @@ static void a_rest_is_lost_once(void **state)
 {
 	(void)state;
 	atomic_store(&entry->event_amount, 9);
-	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
-	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	sf_event_lose(&sf_handler.output, entry);
+	sf_event_lose(&sf_handler.output, entry);
 	assert_int_equal(next(), SF_STREAM_EVENT_LOSS);
 	assert_int_equal(got.loss.serial, 7);
 	assert_int_equal(got.loss.cause, SF_LOSS_REST);

@@ -53,7 +53,7 @@ static union {
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name);
 void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
@@ -103,9 +103,9 @@ bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
 	return pid == 10;
 }
 
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name)
 {
-	(void)parent, (void)name, (void)now_ns;
+	(void)parent, (void)name;
 	if (!__wrap_sf_watch_has_process(watch, pid))
 		(void)sf_vec_push(&watch->processes, (struct sf_watched_process){ .pid = pid });
 	if (pid != 10)

@@ -31,7 +31,7 @@ static union {
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 bool __wrap_sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name);
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve(struct sf_relay *relay, uint32_t room);
 uint64_t __wrap_sf_perf_events_counted(const struct sf_perf_events *events);
@@ -52,9 +52,9 @@ bool __wrap_sf_watch_is_refused(const struct sf_watch *watch, int32_t pid)
 	return pid == 20;
 }
 
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name)
 {
-	(void)watch, (void)pid, (void)parent, (void)name, (void)now_ns;
+	(void)watch, (void)pid, (void)parent, (void)name;
 }
 
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)

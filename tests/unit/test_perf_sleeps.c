@@ -45,7 +45,7 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight);
@@ -98,9 +98,9 @@ struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid
 	return NULL;
 }
 
-void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void __wrap_sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name)
 {
-	(void)watch, (void)pid, (void)parent, (void)name, (void)now_ns;
+	(void)watch, (void)pid, (void)parent, (void)name;
 }
 
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)

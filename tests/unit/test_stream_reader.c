@@ -152,7 +152,7 @@ static void serials_are_the_sessions(void **state)
 	stream_thread_end(&built, 5, 3, 4);
 	stream_thread_end(&built, 5, 3, 4);
 	feed_all(&first, &teller);
-	assert_true(sf_feed_finish(&first, &teller, 0, &err));
+	assert_true(sf_feed_finish(&first, &teller, &err));
 	assert_string_equal(told, "process 42 of 1\nthread 1: 42/42 main\nthread 2: 42/43 other\n"
 				  "process 77 of 1\nthread 3: 77/42 main\nthread 4: 77/43 other\n"
 				  "thread 2: 42/43 renamed\ntrace 2: 3 frames, =\nagain 1\n"
@@ -424,7 +424,7 @@ static void feed_one(struct kept *kept)
 
 	assert_true(sf_feed_init(&feed, 0, &kept->feeds, &err));
 	feed_all(&feed, &kept->sink);
-	assert_true(sf_feed_finish(&feed, &kept->sink, 0, &err));
+	assert_true(sf_feed_finish(&feed, &kept->sink, &err));
 	sf_feed_deinit(&feed);
 }
 

@@ -1134,8 +1134,8 @@ static void an_ended_process_is_met(void **state)
 	(void)state;
 	options.children = true;
 	open_watch();
-	sf_watch_add_process(&watch, 50, 40, "", now_ns);
-	sf_watch_add_process(&watch, 50, 40, "", now_ns);
+	sf_watch_add_process(&watch, 50, 40, "");
+	sf_watch_add_process(&watch, 50, 40, "");
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
 	expect("process 50 of 40\nname 50 main\nforked 50 of 40\nprocess 50 of 40\nname 50 a-name-of-more-\n"); /* its parent's name at first */
@@ -1156,8 +1156,8 @@ static void a_child_begins_with_its_parents_name(void **state)
 	(void)state;
 	options.children = true;
 	open_watch();
-	sf_watch_add_process(&watch, 50, 40, "", now_ns);
-	sf_watch_add_process(&watch, 51, 50, "", now_ns);
+	sf_watch_add_process(&watch, 50, 40, "");
+	sf_watch_add_process(&watch, 51, 50, "");
 	expect("process 50 of 40\nprocess 51 of 50\n");
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "tool");
@@ -1168,7 +1168,7 @@ static void a_child_begins_with_its_parents_name(void **state)
 	sf_watch_exec(&watch, 50, "next");
 	sf_watch_fork(&watch, 51);
 	expect("process 50 of 40\nname 50 next\nname 51 next\nforked 51 of 50\n");
-	sf_watch_add_process(&watch, 52, 77, "", now_ns); /* whose parent is not watched, */
+	sf_watch_add_process(&watch, 52, 77, "");         /* whose parent is not watched, */
 	sf_watch_originates(&watch, 52, 50);              /* but an ancestor is */
 	sf_watch_fork(&watch, 52);
 	expect("process 52 of 77\nforked 52 of 50\nname 52 next\nforked 52 of 50\n");
@@ -1314,7 +1314,7 @@ static void threads_are_known_by_their_samples(void **state)
 	options.all = true;
 	open_watch();
 	assert_int_equal(watch.processes.n, 0);
-	sf_watch_add_process(&watch, 40, 1, "", now_ns);
+	sf_watch_add_process(&watch, 40, 1, "");
 	assert_int_equal(sf_watch_add_thread(&watch, 40, 40, now_ns)->account.cpu_ns, 0);
 	told[0] = 0;
 	run(40, 50 * MS);

@@ -60,10 +60,8 @@ static void add(struct sf_agent_threads *threads, int32_t tid, uint64_t now_ns)
 	bool new_entry;
 	struct sf_thread_entry *entry = sf_agent_claim_entry(threads->entries, tid, &new_entry);
 
-	if (!entry || threads->n == SF_THREAD_TABLE_SIZE) {
-		threads->n_without_entry++;
+	if (!entry || threads->n == SF_THREAD_TABLE_SIZE)
 		return;
-	}
 	thread = &threads->all[threads->n++];
 	*thread = (struct sf_agent_thread){
 		.entry = entry, .tid = tid, .matches = !threads->has_names };
@@ -231,7 +229,6 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 	/* First: who is made meanwhile is looked for again. */
 	sf_agent_threads_met();
 	threads->n_scans++;
-	threads->n_without_entry = 0;
 	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
 	if (sf_own_threads(see, &scan))
 		settle_all(threads, now_ns);

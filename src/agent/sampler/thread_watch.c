@@ -277,7 +277,7 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 		thread->cpu_ns = cpu_ns;
 		cause = SF_LOSS_REST; /* it is the watch that ends */
 	}
-	sf_event_lose(&sf_handler.output, thread->entry, SF_LOSS_REST);
+	sf_event_lose(&sf_handler.output, thread->entry);
 	if (sf_agent_thread_is_deaf(thread) || thread->blocked_us)
 		cause = SF_LOSS_DEAF;
 	settle_rest(threads, thread, cause, now_ns);

@@ -84,7 +84,6 @@ struct sf_agent_threads {
 	uint64_t before_cpu_ns;               /* sf_agent_threads_cpu_before() at the first scan ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
-	uint64_t n_without_entry;             /* threads that found no entry, at the last scan */
 	bool     noted_blind;                 /* the note that new threads are not found is written */
 	struct sf_use_shares little;          /* of threads that use little CPU time (base/use_shares.h) */
 	struct sf_sleep_budget sleep_budget;  /* of samples of them while they sleep */

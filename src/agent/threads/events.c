@@ -160,7 +160,7 @@ void sf_agent_events_switch(bool on)
 static void lose_rest(struct sf_thread_entry *entry, int32_t tid)
 {
 	(void)tid;
-	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	sf_event_lose(&sf_handler.output, entry);
 }
 
 static void lose_homeless(void)

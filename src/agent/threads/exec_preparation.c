@@ -146,7 +146,7 @@ static void lose_rest(struct sf_thread_entry *entry, int32_t tid)
 
 	if (!serial || atomic_load(&entry->flags) & SF_ENTRY_UNWATCHED)
 		return;
-	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	sf_event_lose(&sf_handler.output, entry);
 	if (!sf_agent_thread_cpu(tid, &cpu_ns))
 		return;
 	lost_ns = sf_thread_entry_take_cpu(entry, cpu_ns, &ticks);

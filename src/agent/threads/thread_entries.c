@@ -159,7 +159,7 @@ static void sweep(struct sf_thread_entry *entry, int32_t tid)
 
 	if (watched || lives(tid))
 		return;
-	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	sf_event_lose(&sf_handler.output, entry);
 	sf_thread_table_leave(entry);
 }
 

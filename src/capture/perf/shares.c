@@ -67,7 +67,7 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	if (origin)
 		name_as_origin(perf, origin, &newcomer);
 	sf_watch_add_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
-			      newcomer.name, now_ns);
+			      newcomer.name);
 	if (origin)
 		sf_watch_originates(&perf->base.watch, record->pid, origin);
 	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, known_since(record, now_ns));
@@ -230,6 +230,7 @@ static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
 
 static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
+	(void)now_ns;
 	if (record->pid == record->parent_pid)
 		return;
 	if (sf_watch_is_sampled(&perf->base.watch))
@@ -237,7 +238,7 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 	else if (sf_watch_has_process(&perf->base.watch, record->pid))
 		sf_watch_process_begins(&perf->base.watch, record->pid);
 	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))
-		sf_watch_add_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
+		sf_watch_add_process(&perf->base.watch, record->pid, record->parent_pid, "");
 }
 
 /* A thread's CPU time by the kernel, when the thread ends: one record for each CPU. */

@@ -148,7 +148,7 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
  * ("": there is none, and it has its parent's); and a new thread, whose whole CPU time counts. Either may have ended
  * already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
-void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name);
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 /* The name that an engine or a scan has seen of a watched process; "" if there is none. */
 void sf_watch_process_name(const struct sf_watch *watch, int32_t pid, char ret[SF_TASK_NAME]);

@@ -286,12 +286,11 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 	return &watch->processes.items[watch->processes.n - 1];
 }
 
-void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+void sf_watch_add_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name)
 {
 	struct sf_watched_process *process;
 	struct sf_program program;
 
-	(void)now_ns;
 	if (sf_watch_find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
 		return;
 	process->is_new = !watch->options->all;

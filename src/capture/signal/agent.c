@@ -296,5 +296,5 @@ bool sf_signal_agent_end(struct sf_capture *capture, struct sf_signal_agent *age
 	capture->any_ticks |= agent->feed.ticks > 0;
 	if ((why || wrong) && !note(capture, agent, why ? why : wrong, err))
 		return false;
-	return sf_feed_finish(&agent->feed, capture->sink, 0, err);
+	return sf_feed_finish(&agent->feed, capture->sink, err);
 }

@@ -172,8 +172,7 @@ bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *fra
 	return true;
 }
 
-bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
-		    struct sf_error *err)
+bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
 {
 	for (size_t i = 0; i < feed->threads.n; i++) {
 		struct sf_feed_thread *thread = &feed->threads.items[i];
@@ -182,8 +181,7 @@ bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t t
 			continue;
 		thread->ended = true;
 		/* cpu_ns is the kernel's count at the thread's last sample. The thread may have used more since. */
-		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
-				      thread->cpu_ns, err))
+		if (!sink->thread_end(sink->arg, thread->serial, feed->last_ns, thread->cpu_ns, err))
 			return false;
 	}
 	return true;
@@ -191,7 +189,7 @@ bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t t
 
 bool sf_feed_start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
 {
-	if (!sf_feed_finish(feed, sink, 0, err))
+	if (!sf_feed_finish(feed, sink, err))
 		return false;
 	forget_labels(feed);
 	feed->threads.n = 0;

@@ -96,9 +96,8 @@ bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
 		  struct sf_error *err);
 
-/* The stream is over: ends the threads that have not ended, at `time_ns` (0: feed->last_ns). */
-bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
-		    struct sf_error *err);
+/* The stream is over: ends the threads that have not ended, at feed->last_ns. */
+bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err);
 
 /* All streams are over: passes on what was counted of the event, if they counted one, and all of them to the end. */
 bool sf_feeds_finish(const struct sf_feeds *feeds, const struct sf_sink *sink, struct sf_error *err);

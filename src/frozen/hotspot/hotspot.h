@@ -161,16 +161,6 @@ static inline bool sf_hotspot_loads(const struct sf_hotspot *hotspot, uint64_t a
 	return false;
 }
 
-/* Copies them, if they can be. Signal-safe. */
-static inline bool sf_hotspot_copy(const struct sf_hotspot *hotspot, void *ret, uint64_t addr,
-				   uint64_t size)
-{
-	if (!sf_hotspot_loads(hotspot, addr, size))
-		return false;
-	memcpy(ret, (const void *)(uintptr_t)addr, size);
-	return true;
-}
-
 /* The piece of code that holds pc; false when there is none. Signal-safe. */
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
 		     struct sf_blob *ret);

@@ -204,11 +204,11 @@ void sf_event_sample(struct sf_handler *handler, const struct sf_event *event)
 	sf_slot_leave(slot);
 }
 
-void sf_event_lose(struct sf_handler_output *output, struct sf_thread_entry *entry, enum sf_loss cause)
+void sf_event_lose(struct sf_handler_output *output, struct sf_thread_entry *entry)
 {
 	const struct sf_stream_event_loss loss = {
 		.serial = atomic_load(&entry->serial),
-		.cause = cause,
+		.cause = SF_LOSS_REST,
 		.amount = atomic_exchange(&entry->event_amount, 0),
 	};
 

@@ -87,6 +87,6 @@ struct sf_event {
 void sf_event_sample(struct sf_handler *handler, const struct sf_event *event);
 
 /* Writes the entry's amount as a loss. */
-void sf_event_lose(struct sf_handler_output *output, struct sf_thread_entry *entry, enum sf_loss cause);
+void sf_event_lose(struct sf_handler_output *output, struct sf_thread_entry *entry);
 
 #endif

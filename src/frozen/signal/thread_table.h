@@ -19,7 +19,6 @@
 
 #define SF_THREAD_TABLE_SIZE 16384          /* a power of two */
 #define SF_THREAD_WINDOW 64              /* an entry is so many places behind its thread's own place at most */
-#define SF_NO_THREAD_ENTRY UINT32_MAX
 #define SF_ENTRY_NO_HANDLE 1     /* in handles: the thread has none in this runtime */
 
 enum sf_thread_entry_flags {

@@ -122,15 +122,6 @@ void sf_clr_pdb_document(const struct sf_clr_metadata *pdb, uint32_t document, c
 	}
 }
 
-uint32_t sf_clr_pdb_kickoff(const struct sf_clr_metadata *pdb, uint32_t move_next)
-{
-	const uint32_t row = sf_clr_find(pdb, SF_CLR_STATE_MACHINE_METHOD,
-					 SF_CLR_STATE_MACHINE_METHOD_MOVE_NEXT, move_next);
-
-	return sf_clr_value(pdb, SF_CLR_STATE_MACHINE_METHOD, row,
-			    SF_CLR_STATE_MACHINE_METHOD_KICKOFF);
-}
-
 /* The kind of CustomDebugInformation "async method stepping information" (54FD2AC5-E925-401A-9C2A-F94F171072F8). */
 static const uint8_t stepping[] = {
 	0xc5, 0x2a, 0xfd, 0x54, 0x25, 0xe9, 0x1a, 0x40, 0x9c, 0x2a, 0xf9, 0x4f, 0x17, 0x10, 0x72, 0xf8,

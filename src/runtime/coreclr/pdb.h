@@ -26,10 +26,6 @@ bool sf_clr_pdb_line(const struct sf_clr_metadata *pdb, uint32_t method, uint32_
 void sf_clr_pdb_document(const struct sf_clr_metadata *pdb, uint32_t document, char *ret,
 			 size_t size);
 
-/* The method that a developer wrote for the MoveNext method of a state machine, as MethodDef rows.
- * 0: not known. */
-uint32_t sf_clr_pdb_kickoff(const struct sf_clr_metadata *pdb, uint32_t move_next);
-
 /* The offset, in the IL of an asynchronous MoveNext method, of the await that its state machine's state is the number of, from 0.
  * False: it is not known. */
 bool sf_clr_pdb_await(const struct sf_clr_metadata *pdb, uint32_t move_next, uint32_t state, uint32_t *il_ret);
