@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #define MAX_GAPS 1000000
 #define NOTABLE_NS 2000

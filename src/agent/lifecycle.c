@@ -32,7 +32,6 @@
 #include "base/cache_folder.h"
 #include "frozen/child.h"
 #include "frozen/signal/handler.h"
-#include "unwind/cache.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;

@@ -14,7 +14,6 @@
 #include "agent/interpose/sampling_signal.h"
 #include "base/options.h"
 #include "base/vec.h"
-#include "frozen/unwind/walk.h"
 
 /* The values that the table fills in: the options, and words that are used only here. */
 struct given {

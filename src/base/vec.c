@@ -2,7 +2,6 @@
 /* Growing arrays: base/vec.h has the typed macros, and this file the allocation. */
 #include "base/vec.h"
 
-#include <stdint.h>
 
 bool sf_vec_grow(void **items, size_t *capacity, size_t n, size_t more, size_t item_size)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words and sentences of the lists in ends.h, still.h and trace.h, as arrays. */
-#include <stddef.h>
 
 #include "frozen/ends.h"
 #include "frozen/still.h"

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
 #include "frozen/arch.h"
 
 #define SF_PERF_MAX_STACK 65528u /* bytes of a copy: the kernel takes less than 2^16, a multiple of 8 */

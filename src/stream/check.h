@@ -6,7 +6,6 @@
 #ifndef SF_STREAM_CHECK_H
 #define SF_STREAM_CHECK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "stream/record.h"

@@ -15,7 +15,6 @@
 #define SF_STREAM_CONTROL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

@@ -4,8 +4,6 @@
 #define SF_STREAM_FILE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/error.h"
 #include "stream/record.h"

@@ -8,7 +8,6 @@
 #include "unwind/cfi.h"
 
 #include <dwarf.h>
-#include <limits.h>
 
 /* Nested DW_CFA_remember_state: compilers use 1 or 2, hand-written code has shown 4. */
 #define MAX_REMEMBERED 64

@@ -21,7 +21,6 @@
 #define SF_UNWIND_UNWIND_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/error.h"
 #include "elf/work.h"

@@ -6,7 +6,6 @@
  * agent_api FOLDER       writes FOLDER/first.sfs, FOLDER/copy.sfs and FOLDER/second.sfs
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 

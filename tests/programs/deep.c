@@ -6,7 +6,6 @@
  * deep DEPTH [spin|pause|wave [OTHERS]]
  */
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include "program.h"
 

@@ -7,7 +7,6 @@
  * in_alone WHAT [SECONDS]; needs root.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>

@@ -5,7 +5,6 @@
  *
  *   in_hostile KIND
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>

@@ -8,7 +8,6 @@
  * signals_count [SECONDS]
  */
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "program.h"

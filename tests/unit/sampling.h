@@ -7,7 +7,6 @@
 #ifndef SF_TESTS_SAMPLING_H
 #define SF_TESTS_SAMPLING_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/agent.h"
@@ -15,7 +14,6 @@
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/threads.h"
 #include "frozen/ends.h"
-#include "frozen/signal/handler.h"
 
 #define MAX_SERIALS 60000
 

@@ -12,7 +12,6 @@
 #include "agent/clocks/clocks.h"
 #include "agent/options.h"
 #include "agent/interpose/sampling_signal.h"
-#include "frozen/unwind/walk.h"
 
 static struct sf_agent_options parse(const char *text)
 {

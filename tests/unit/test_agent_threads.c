@@ -4,7 +4,6 @@
  * ones, those that come and go between two looks, thousands at once, those that leave while
  * they are asked for.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <inttypes.h>

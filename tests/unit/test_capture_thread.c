@@ -15,7 +15,6 @@
 #include "capture/ptrace/thread.h"
 #include "frozen/signal/weight.h"
 #include "frozen/random.h"
-#include "os/clock.h"
 
 #define MS UINT64_C(1000000)
 #define PERIOD (10 * MS)

@@ -20,7 +20,6 @@
 #include "agent/coreclr/clr_walked.h"
 #include "agent/sampler/sampler.h"
 #include "form.h"
-#include "frozen/raw.h"
 #include "os/clock.h"
 #include "sampling.h"
 

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "capture/ptrace/hold_time.h"
-#include "os/clock.h"
 
 static uint64_t now_ns;
 static struct sf_task_run own;

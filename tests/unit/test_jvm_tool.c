@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "agent/java/jvm_tool.h"
-#include "frozen/signal/handler.h"
 
 #define PLACES 256
 #define EVENTS 100

@@ -13,8 +13,6 @@
 
 #include <cmocka.h>
 
-#include "os/clock.h"
-#include "os/process.h"
 #include "target/memory.h"
 
 #define LINE SF_MEMORY_LINE

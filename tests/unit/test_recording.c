@@ -9,8 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <sched.h>
 #include <signal.h>

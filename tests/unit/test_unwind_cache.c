@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,9 +24,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdatomic.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "agent/libc/syscall_filter.h"
 #include "frozen/signal/handler.h"

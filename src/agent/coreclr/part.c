@@ -4,7 +4,6 @@
 #include "agent/coreclr/clr_rounds.h"
 #include "agent/coreclr/clr_shadow.h"
 #include "agent/runtimes.h"
-#include "frozen/runtime_list.h"
 
 extern const struct sf_agent_runtime sf_agent_coreclr;
 

@@ -9,7 +9,6 @@
 
 #include "agent/clocks/clocks.h"
 #include "agent/libc/fork_memory.h"
-#include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
 #include "agent/sampler/thread_watch.h"

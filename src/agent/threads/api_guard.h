@@ -9,7 +9,6 @@
 #ifndef SF_AGENT_THREADS_API_GUARD_H
 #define SF_AGENT_THREADS_API_GUARD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "frozen/signal/thread_table.h"

@@ -6,7 +6,6 @@
 #include "agent/threads/thread_entries.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -7,7 +7,6 @@
 #define SF_CAPTURE_PERF_EVENT_NAMES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

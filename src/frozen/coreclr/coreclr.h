@@ -15,7 +15,6 @@
 #define SF_FROZEN_CORECLR_CORECLR_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "frozen/unwind/code_map.h"

@@ -5,7 +5,6 @@
  */
 #include "frozen/output/frame_keys.h"
 
-#include <stddef.h>
 
 #include "frozen/frozen.h"
 

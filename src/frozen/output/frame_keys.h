@@ -12,7 +12,6 @@
 #define SF_FROZEN_OUTPUT_FRAME_KEYS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "frozen/output/outbox.h"

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "frozen/arch.h"
-#include "frozen/memory/own_memory.h"
 #include "frozen/output/record.h"
 #include "frozen/unwind/walk.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a thread's next sample by its clock comes: jitter and back-off. */
 #include <linux/perf_event.h>
-#include <sys/ioctl.h>
 
 #include "frozen/random.h"
 #include "frozen/raw.h"

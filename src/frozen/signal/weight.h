@@ -17,7 +17,6 @@
 #ifndef SF_FROZEN_SIGNAL_WEIGHT_H
 #define SF_FROZEN_SIGNAL_WEIGHT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "frozen/signal/thread_table.h"

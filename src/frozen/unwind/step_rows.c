@@ -3,7 +3,6 @@
  * Stepping by the rows of an unwind table: the canonical frame address (CFA) is the caller's stack
  * pointer, and the rules say where the return address and the callee-saved registers are.
  */
-#include <stddef.h>
 
 #include "frozen/unwind/expression.h"
 #include "frozen/unwind/walk.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/intern.h"
 #include "frozen/coreclr/code.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"

@@ -7,7 +7,6 @@
 #ifndef SF_RUNTIME_CORECLR_EVENTS_H
 #define SF_RUNTIME_CORECLR_EVENTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

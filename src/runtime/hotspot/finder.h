@@ -8,8 +8,6 @@
 
 #include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/jvm.h"
-#include "target/images.h"
-#include "target/process.h"
 
 /* HotSpot's state of a process: zero to begin with. */
 struct sf_jvm_finder {

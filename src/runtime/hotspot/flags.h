@@ -3,7 +3,6 @@
 #ifndef SF_RUNTIME_HOTSPOT_FLAGS_H
 #define SF_RUNTIME_HOTSPOT_FLAGS_H
 
-#include "base/error.h"
 #include "frozen/hotspot/hotspot.h"
 #include "os/process.h"
 

@@ -14,7 +14,6 @@
 
 #include <string.h>
 
-#include "runtime/hotspot/metadata.h"
 
 #define ANONYMOUS 1u
 #define DELETED 2u           /* from JDK 24 on */
