@@ -3,12 +3,10 @@
 #include "base/location.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void sf_location_unknown(const char *path, char ret[SF_UNKNOWN_SIZE])
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = sf_base_name(path);
 
 	if (!*name)
 		snprintf(ret, SF_UNKNOWN_SIZE, "[unknown, in no file]");

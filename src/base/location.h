@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct sf_location {
 	const char *function;    /* for people: demangled */
@@ -17,6 +18,14 @@ struct sf_location {
 	bool        inlined;     /* inlined into the next location */
 	bool        approximate; /* which calls are inlined here is not known exactly */
 };
+
+/* What is behind the last slash of a path. */
+static inline const char *sf_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
 
 #define SF_UNKNOWN_SIZE 280
 

@@ -57,13 +57,6 @@ struct unseen {
 	struct sf_error first;
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "0x45160 in bash": a function that is named after its start. */
 static bool says_its_image(const char *function, const char *image)
 {
@@ -78,11 +71,11 @@ static void print_place(const struct sf_output *output, const struct sf_dump *du
 	const char *file = sf_dump_string(dump, frame->file);
 
 	if (*file && frame->line)
-		sf_print_in(output, SF_DIM, "  %s:%u", base_name(file), frame->line);
+		sf_print_in(output, SF_DIM, "  %s:%u", sf_base_name(file), frame->line);
 	else if (*file)
-		sf_print_in(output, SF_DIM, "  %s", base_name(file));
-	else if (frame->image && !says_its_image(sf_dump_string(dump, frame->function), base_name(sf_dump_path(dump, frame->image))))
-		sf_print_in(output, SF_DIM, "  (%s)", base_name(sf_dump_path(dump, frame->image)));
+		sf_print_in(output, SF_DIM, "  %s", sf_base_name(file));
+	else if (frame->image && !says_its_image(sf_dump_string(dump, frame->function), sf_base_name(sf_dump_path(dump, frame->image))))
+		sf_print_in(output, SF_DIM, "  (%s)", sf_base_name(sf_dump_path(dump, frame->image)));
 }
 
 /* How the frame was found, where that is not by the file's own rules. */

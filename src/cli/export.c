@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/location.h"
 #include "base/output.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
@@ -65,8 +66,7 @@ struct destination {
 /* "NAME-4242.sfr" becomes "NAME-4242.html", in the current folder. */
 static char *default_path(const char *input, const char *suffix)
 {
-	const char *slash = strrchr(input, '/');
-	const char *name = slash ? slash + 1 : input;
+	const char *name = sf_base_name(input);
 	size_t size = strlen(name);
 	char *path;
 

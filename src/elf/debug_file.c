@@ -28,16 +28,20 @@ bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size, 
 	return snprintf(ret, PATH_MAX, "%s/.build-id/%.2s/%s.debug", root, hex, hex + 2) < PATH_MAX;
 }
 
-/* Opens a candidate; false unless it is an ELF file for the same machine. */
-static bool open_candidate(const struct sf_elf *elf, const char *path, struct sf_elf *ret)
+/* Keeps an opened file if it is for the same machine. */
+static bool is_for(const struct sf_elf *elf, struct sf_elf *ret)
 {
-	if (!sf_elf_open_path(path, ret, NULL))
-		return false;
 	sf_elf_share_work(elf, ret);
 	if (ret->arch == elf->arch)
 		return true;
 	sf_elf_close(ret);
 	return false;
+}
+
+/* Opens a candidate; false unless it is an ELF file for the same machine. */
+static bool open_candidate(const struct sf_elf *elf, const char *path, struct sf_elf *ret)
+{
+	return sf_elf_open_path(path, ret, NULL) && is_for(elf, ret);
 }
 
 static bool is_same_build(const struct sf_elf *a, const struct sf_elf *b)
@@ -243,11 +247,7 @@ bool sf_debug_data_unpack(struct sf_elf *elf, const struct sf_section *packed, s
 		elf->no_memory = err.code == SF_E_NO_MEMORY;
 		return false;
 	}
-	sf_elf_share_work(elf, ret);
-	if (ret->arch == elf->arch)
-		return true;
-	sf_elf_close(ret);
-	return false;
+	return is_for(elf, ret);
 }
 
 bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret)

@@ -117,4 +117,14 @@ struct sf_runtime_ops {
 
 #define SF_RUNTIME_PROOF 32768
 
+/* Whether one of the own process's runtimes lets these bytes be loaded. Signal-safe. */
+static inline bool sf_runtimes_load(const struct sf_runtime *const *runtimes, size_t n, uint64_t addr, uint64_t size)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (runtimes[i]->ops->loads && runtimes[i]->ops->loads(runtimes[i], addr, size))
+			return true;
+	}
+	return false;
+}
+
 #endif

@@ -18,6 +18,15 @@ struct sf_ids {
 	SF_VEC(int32_t) ids;
 };
 
+static inline bool sf_ids_have(const struct sf_ids *ids, int32_t id)
+{
+	for (size_t i = 0; i < ids->ids.n; i++) {
+		if (ids->ids.items[i] == id)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Appends the thread ids of a process, in ascending order of the kernel's list; false when it is
  * gone.

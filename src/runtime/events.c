@@ -2,10 +2,10 @@
 /* Finds an event of a runtime by its name. */
 #include "runtime/events.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "os/process.h"
 #include "runtime/runtimes.h"
 
@@ -59,11 +59,7 @@ bool sf_runtime_event_is_in(const char *text, int32_t pid, struct sf_error *err)
 
 static bool parse_each(const char *text, const char *unit, uint64_t *ret, struct sf_error *err)
 {
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *ret && *ret <= MAX_EACH)
+	if (sf_parse_count(text, MAX_EACH, ret) && *ret)
 		return true;
 	return sf_fail(err, SF_E_INPUT, "--event: \"%.40s\" is no number of %s: behind the / stands how many there are for one sample, as in exception/10 or allocation/1000000",
 		       text, unit);

@@ -15,24 +15,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/location.h"
 #include "elf/debug_file.h"
 #include "symbols/ilc_names.h"
 
 /* A name longer than this is cut: hostile tables have names of their whole size. */
 #define MAX_NAME ((size_t)32 << 10)
 
-static const char *base_of(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path ? path : "";
-}
-
 bool sf_location_names_init(struct sf_location_names *names, const char *path)
 {
 	*names = (struct sf_location_names){ .strings = sf_intern_create() };
 	if (names->strings)
-		names->base = sf_location_names_add(names, base_of(path));
+		names->base = sf_location_names_add(names, path ? sf_base_name(path) : "");
 	return names->base != NULL;
 }
 

@@ -61,7 +61,7 @@ MAY = {
     "agent/interpose/syscall.c": ("SYS_execve SYS_execveat", "numbers of calls that the program makes"),
     "runtime/hotspot/load_target.c": ("openat", "in the folder of the virtual machine that is attached to, never through a link"),
     "runtime/load/load.c": ("openat", "a new file in the /tmp of the process, never through a link"),
-    "runtime/load/target.c": ("open*2 openat", "files and the root of /proc/PID; a socket in a folder of the process, never through a link"),
+    "runtime/load/target.c": ("open openat", "files and the root of /proc/PID; a socket in a folder of the process, never through a link"),
     "unwind/cache.c": ("openat", "a file without a name in the user's own cache folder"),
     "recording/store/one_file.c": ("sqlite3_open_v2", "through a VFS that has one descriptor and opens nothing"),
     "stream/file.c": ("open*2", "a stream that the user named: a new file, never through a link"),

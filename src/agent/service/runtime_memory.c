@@ -134,22 +134,11 @@ void sf_runtime_memory_destroy(struct sf_runtime_memory *memory)
 }
 
 /* Whether these bytes can be loaded, and need not be read by the kernel. */
-static bool loads(const struct sf_runtime_memory *memory, uint64_t addr, size_t size)
-{
-	for (size_t i = 0; i < memory->process->n_runtimes; i++) {
-		const struct sf_runtime *runtime = memory->process->runtimes[i];
-
-		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
-			return true;
-	}
-	return false;
-}
-
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct sf_runtime_memory *memory = reader->arg;
 
-	if (loads(memory, addr, size)) {
+	if (sf_runtimes_load(memory->process->runtimes, memory->process->n_runtimes, addr, size)) {
 		memcpy(ret, (const void *)(uintptr_t)addr, size);
 		return true;
 	}
@@ -170,7 +159,7 @@ static void want(void *arg, uint64_t addr, size_t size)
 {
 	struct sf_runtime_memory *memory = arg;
 
-	if (!loads(memory, addr, size))
+	if (!sf_runtimes_load(memory->process->runtimes, memory->process->n_runtimes, addr, size))
 		sf_batch_read_want(&memory->batch, addr, size);
 }
 

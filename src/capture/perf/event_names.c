@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "frozen/runtime_list.h"
 #include "os/perf_events.h"
 #include "os/rights.h"
@@ -78,11 +79,7 @@ static bool take_tracepoint(const char *name, struct sf_perf_named_event *ret)
 
 static bool take_each(const char *text, uint64_t *ret, struct sf_error *err)
 {
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *ret && *ret <= MAX_EACH)
+	if (sf_parse_count(text, MAX_EACH, ret) && *ret)
 		return true;
 	return sf_fail(err, SF_E_INPUT, "--event: \"%.40s\" is no number of events: behind the / stands how many there are for one sample, as in page-faults/100", text);
 }

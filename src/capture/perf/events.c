@@ -92,15 +92,6 @@ static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_
 	       open_all(events, tid, open_event, events->n_cpus, &events->fds, err);
 }
 
-static bool contains(const struct sf_ids *ids, int32_t id)
-{
-	for (size_t i = 0; i < ids->ids.n; i++) {
-		if (ids->ids.items[i] == id)
-			return true;
-	}
-	return false;
-}
-
 /* Attaches those that are not in `done` yet, and appends them to it. *more_ret: there were some. */
 static bool attach_new(struct sf_perf_events *events, int32_t pid, struct sf_ids *done, bool *more_ret,
 		       struct sf_error *err)
@@ -113,7 +104,7 @@ static bool attach_new(struct sf_perf_events *events, int32_t pid, struct sf_ids
 	for (size_t i = 0; fine && i < listed.ids.n; i++) {
 		const int32_t tid = listed.ids.items[i];
 
-		if (contains(done, tid))
+		if (sf_ids_have(done, tid))
 			continue;
 		fine = sf_vec_push(&done->ids, tid) ? attach_thread(events, tid, err) : sf_fail_memory(err);
 	}

@@ -279,11 +279,7 @@ bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *
 
 const struct sf_coreclr *sf_coreclr_of(const struct sf_code_map *map)
 {
-	for (size_t i = 0; map && i < map->n_runtimes; i++) {
-		if (map->runtimes[i]->ops == &sf_coreclr_ops)
-			return (const struct sf_coreclr *)map->runtimes[i];
-	}
-	return NULL;
+	return sf_code_map_runtime_of(map, &sf_coreclr_ops);
 }
 
 /* The frames that are true. Stubs jump: where one seems to have called, its address is none to return to. */

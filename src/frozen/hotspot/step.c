@@ -205,11 +205,7 @@ static bool resume(const struct sf_runtime *runtime, struct sf_cursor *cursor)
 
 const struct sf_hotspot *sf_hotspot_of(const struct sf_code_map *map)
 {
-	for (size_t i = 0; map && i < map->n_runtimes; i++) {
-		if (map->runtimes[i]->ops == &sf_hotspot_ops)
-			return (const struct sf_hotspot *)map->runtimes[i];
-	}
-	return NULL;
+	return sf_code_map_runtime_of(map, &sf_hotspot_ops);
 }
 
 static const struct sf_region *find(const struct sf_runtime *runtime, uint64_t pc)

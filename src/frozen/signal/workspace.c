@@ -105,17 +105,6 @@ static void read_piece(struct sf_workspace *workspace, uint64_t addr, size_t siz
 }
 
 /* Whether these bytes may be loaded. All else is read by the kernel, which refuses where a load would crash. */
-static bool loads(const struct sf_code_map *map, uint64_t addr, uint64_t size)
-{
-	for (size_t i = 0; map && i < map->n_runtimes; i++) {
-		const struct sf_runtime *runtime = map->runtimes[i];
-
-		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
-			return true;
-	}
-	return false;
-}
-
 /* Frames of a runtime are read from the stack pointer on, also where the first read is further up. */
 static void read_first(struct sf_workspace *workspace, const struct sf_still *still)
 {
@@ -129,7 +118,7 @@ static void read_first(struct sf_workspace *workspace, const struct sf_still *st
 
 static bool load(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
 {
-	if (!loads(workspace->map, addr, size))
+	if (!workspace->map || !sf_runtimes_load(workspace->map->runtimes, workspace->map->n_runtimes, addr, size))
 		return false;
 	memcpy(ret, (const void *)(uintptr_t)addr, size);
 	return true;

@@ -41,6 +41,16 @@ static inline bool sf_code_map_near_runtime(const struct sf_code_map *map, uint6
 	return false;
 }
 
+/* The first of the process's runtimes that is of this kind, or NULL. Signal-safe. */
+static inline const void *sf_code_map_runtime_of(const struct sf_code_map *map, const struct sf_runtime_ops *ops)
+{
+	for (size_t i = 0; map && i < map->n_runtimes; i++) {
+		if (map->runtimes[i]->ops == ops)
+			return map->runtimes[i];
+	}
+	return NULL;
+}
+
 /* The runtime whose code pc is in, or NULL. Signal-safe. */
 const struct sf_runtime *sf_code_map_runtime(const struct sf_code_map *map, uint64_t pc);
 

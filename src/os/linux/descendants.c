@@ -7,18 +7,9 @@
 
 #include "os/linux/proc.h"
 
-static bool has(const struct sf_ids *ids, int32_t id)
-{
-	for (size_t i = 0; i < ids->ids.n; i++) {
-		if (ids->ids.items[i] == id)
-			return true;
-	}
-	return false;
-}
-
 static bool add_new(struct sf_ids *ids, int32_t id)
 {
-	return id <= 0 || has(ids, id) || sf_vec_push(&ids->ids, id);
+	return id <= 0 || sf_ids_have(ids, id) || sf_vec_push(&ids->ids, id);
 }
 
 /*
@@ -36,7 +27,7 @@ static bool add_by_parent(struct sf_ids *parents)
 		for (size_t i = 0; i < all.ids.n && fine; i++) {
 			int32_t pid = all.ids.items[i];
 
-			if (!has(parents, pid) && has(parents, sf_process_parent(pid)))
+			if (!sf_ids_have(parents, pid) && sf_ids_have(parents, sf_process_parent(pid)))
 				fine = add_new(parents, pid);
 		}
 		found = parents->ids.n > n;

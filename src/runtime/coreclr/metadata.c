@@ -6,6 +6,8 @@
  */
 #include "runtime/coreclr/metadata.h"
 
+#include "base/search.h"
+
 #define GUID_SIZE 16u
 
 uint32_t sf_clr_value(const struct sf_clr_metadata *metadata, enum sf_clr_table table, uint32_t row,
@@ -89,17 +91,10 @@ int32_t sf_clr_compressed_signed(struct sf_bytes *bytes)
 uint32_t sf_clr_find(const struct sf_clr_metadata *metadata, enum sf_clr_table table,
 		     unsigned column, uint32_t value)
 {
-	uint32_t low = 1, high = sf_clr_n_rows(metadata, table) + 1;
+	const uint32_t n = sf_clr_n_rows(metadata, table);
+	const uint32_t row = 1 + (uint32_t)sf_count_before(n, i, sf_clr_value(metadata, table, (uint32_t)i + 1, column) < value);
 
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (sf_clr_value(metadata, table, middle, column) < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return sf_clr_value(metadata, table, low, column) == value && value ? low : 0;
+	return sf_clr_value(metadata, table, row, column) == value && value ? row : 0;
 }
 
 void sf_clr_methods(const struct sf_clr_metadata *metadata, uint32_t type, uint32_t *first_ret,
@@ -131,19 +126,11 @@ uint32_t sf_clr_find_method(const struct sf_clr_metadata *metadata, uint32_t typ
 /* The TypeDef row whose list in this column has a row. */
 static uint32_t owner_of(const struct sf_clr_metadata *metadata, unsigned column, uint32_t row)
 {
-	uint32_t low = 1, high = sf_clr_n_rows(metadata, SF_CLR_TYPE_DEF) + 1;
+	const uint32_t n = sf_clr_n_rows(metadata, SF_CLR_TYPE_DEF);
 
 	/* The last type whose list begins at or before this row; types with empty lists begin
 	 * where the next one does. */
-	while (low < high) {
-		const uint32_t middle = low + (high - low) / 2;
-
-		if (sf_clr_value(metadata, SF_CLR_TYPE_DEF, middle, column) <= row)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - 1;
+	return (uint32_t)sf_count_before(n, i, sf_clr_value(metadata, SF_CLR_TYPE_DEF, (uint32_t)i + 1, column) <= row);
 }
 
 uint32_t sf_clr_owner(const struct sf_clr_metadata *metadata, uint32_t method)

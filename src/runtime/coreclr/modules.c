@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/block.h"
+#include "base/location.h"
 #include "runtime/coreclr/image.h"
 #include "runtime/coreclr/utf16.h"
 
@@ -179,7 +180,7 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 
 void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size)
 {
-	const char *slash = strrchr(module->path, '/'), *name = slash ? slash + 1 : module->path;
+	const char *name = sf_base_name(module->path);
 	const size_t n = strlen(name);
 
 	snprintf(ret, size, "%.*s", (int)(n > 4 && strcmp(name + n - 4, ".dll") == 0 ? n - 4 : n), name);

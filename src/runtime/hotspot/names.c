@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define MAX_DIMENSIONS 255
 
 void sf_java_clean_class(char *name)
@@ -24,27 +26,11 @@ void sf_java_clean_class(char *name)
 		lambda[8] = 0;
 }
 
-/* Text that is being put together in a buffer. */
-struct text {
-	char *at;
-	size_t left;     /* with room for the end */
-};
-
-static void put(struct text *text, const char *bytes, size_t n)
-{
-	if (n > text->left - 1)
-		n = text->left - 1;
-	memcpy(text->at, bytes, n);
-	text->at += n;
-	text->left -= n;
-	*text->at = 0;
-}
-
-static void put_class(struct text *text, const char *name)
+static void put_class(struct sf_text *text, const char *name)
 {
 	char *start = text->at;
 
-	put(text, name, strlen(name));
+	sf_text_put(text, name);
 	for (char *p = start; *p; p++) {
 		if (*p == '/')
 			*p = '.';
@@ -69,7 +55,7 @@ static const char *primitive(char letter)
 }
 
 /* Writes one type; returns the text behind the type, or NULL. */
-static const char *put_type(struct text *text, const char *type)
+static const char *put_type(struct sf_text *text, const char *type)
 {
 	const size_t dimensions = strspn(type, "[");
 	const char *end, *name;
@@ -81,48 +67,48 @@ static const char *put_type(struct text *text, const char *type)
 			return NULL;
 		for (name = end; name > type + 1 && name[-1] != '/'; name--)
 			;
-		put(text, name, (size_t)(end - name));
+		sf_text_put_n(text, name, (size_t)(end - name));
 	} else {
 		name = primitive(*type);
 		if (!name || dimensions > MAX_DIMENSIONS)
 			return NULL;
-		put(text, name, strlen(name));
+		sf_text_put(text, name);
 		end = type;
 	}
 	for (size_t i = 0; i < dimensions; i++)
-		put(text, "[]", 2);
+		sf_text_put(text, "[]");
 	return end + 1;
 }
 
 /* "(Object, int)"; false when the descriptor is none. */
-static bool put_arguments(struct text *text, const char *descriptor)
+static bool put_arguments(struct sf_text *text, const char *descriptor)
 {
 	const char *type = descriptor + 1;
 
 	if (*descriptor != '(')
 		return false;
-	put(text, "(", 1);
+	sf_text_put(text, "(");
 	while (type && *type && *type != ')') {
 		if (type != descriptor + 1)
-			put(text, ", ", 2);
+			sf_text_put(text, ", ");
 		type = put_type(text, type);
 	}
 	if (!type || *type != ')')
 		return false;
-	put(text, ")", 1);
+	sf_text_put(text, ")");
 	return true;
 }
 
 void sf_java_method_name(const char *class_name, const char *name, const char *descriptor,
 			 char *ret, size_t size)
 {
-	struct text text = { ret, size };
-	struct text before;
+	struct sf_text text = { ret, size };
+	struct sf_text before;
 
 	*ret = 0;
 	put_class(&text, class_name);
-	put(&text, ".", 1);
-	put(&text, name, strlen(name));
+	sf_text_put(&text, ".");
+	sf_text_put(&text, name);
 	before = text;
 	if (!put_arguments(&text, descriptor))
 		*before.at = 0;

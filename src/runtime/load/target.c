@@ -23,17 +23,17 @@
 
 /* --- small files of /proc --- */
 
-static int open_text(int32_t pid, const char *name)
+static int open_of(int32_t pid, const char *name, int flags)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, flags | O_CLOEXEC);
 }
 
 long sf_load_read_text(int32_t pid, const char *name, char *ret, size_t size)
 {
-	SF_CLEANUP(close) int fd = open_text(pid, name);
+	SF_CLEANUP(close) int fd = open_of(pid, name, O_RDONLY);
 	size_t used = 0;
 	ssize_t n = 1;
 
@@ -140,14 +140,6 @@ static bool read_user(struct sf_load_target *target, struct sf_error *err)
 
 /* --- its folders --- */
 
-static int open_folder(int32_t pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* Below its root: a link there, also an absolute one, leads to where it leads for the process. */
 static int find_tmp(int root)
 {
@@ -167,12 +159,12 @@ static bool open_folders(struct sf_load_target *target, struct sf_error *err)
 {
 	int32_t id = sf_process_live_id(target->pid);
 
-	target->root = open_folder(id, "root");
+	target->root = open_of(id, "root", O_PATH | O_DIRECTORY);
 	target->tmp = find_tmp(target->root);
 	if (target->tmp < 0)
 		return sf_fail_os(err, "no agent can be loaded into pid %d: cannot open its /tmp",
 				  target->pid);
-	target->folder = open_folder(id, "cwd");
+	target->folder = open_of(id, "cwd", O_PATH | O_DIRECTORY);
 	return true;
 }
 
@@ -180,7 +172,7 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 {
 	*ret = (struct sf_load_target){
 		.pid = pid, .root = -1, .tmp = -1, .folder = -1, .process = sf_process_open(pid),
-		.maps = open_text(sf_process_live_id(pid), "maps"),
+		.maps = open_of(sf_process_live_id(pid), "maps", O_RDONLY),
 		.until_ns = sf_now_ns() + ALL_NS };
 	ret->inner_pid = sf_task_inner_id(pid, pid);
 	return read_user(ret, err) && open_folders(ret, err);
