@@ -75,8 +75,11 @@ static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *
 	if (!size || size > MAX_METADATA || modules->n_bytes + size > SF_CLR_MAX_BYTES)
 		return false;
 	module->bytes = sf_block_new(size);
-	if (!module->bytes || !sf_read(memory, module->bytes, at, size))
+	if (!module->bytes || !sf_read(memory, module->bytes, at, size)) {
+		sf_block_free(module->bytes);
+		module->bytes = NULL;
 		return false;
+	}
 	modules->n_bytes += size;
 	return sf_clr_metadata_open(&module->metadata, module->bytes, size);
 }
@@ -171,7 +174,8 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 		if (modules->items.items[i].address == address)
 			return modules->items.items[i].is_open ? &modules->items.items[i] : NULL;
 	}
-	if (!address || !sf_vec_push(&modules->items, (struct sf_clr_module){ .address = address }))
+	if (!address || modules->items.n >= SF_CLR_MAX_MODULES ||
+	    !sf_vec_push(&modules->items, (struct sf_clr_module){ .address = address }))
 		return NULL;
 	module = &modules->items.items[modules->items.n - 1];
 	module->is_open = open_module(modules, module, description, memory);

@@ -14,6 +14,7 @@
 
 #define SF_CLR_PATH 4096
 #define SF_CLR_MAX_BYTES (UINT64_C(256) << 20)     /* of all assemblies of a process */
+#define SF_CLR_MAX_MODULES 16384u                   /* of a process, with those that cannot be read */
 
 struct sf_clr_module {
 	uint64_t address, base;        /* of the Module; of its image, 0: none */

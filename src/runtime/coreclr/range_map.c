@@ -15,7 +15,7 @@
 #define MAX_FRAGMENTS 1048576u
 #define MAX_LIST 4096u            /* fragments in one leaf */
 #define MAX_RANGES 262144u
-#define MAX_FUNCTIONS (8u << 20)
+#define MAX_FUNCTIONS (8u << 20)  /* of all images: a program with all of ASP.NET Core has less than a million */
 #define LEAF_MARK UINT64_C(1)     /* in pointers: something collectible is below */
 
 #define IS_COLLECTIBLE 1u         /* RangeSection.Flags */
@@ -62,12 +62,14 @@ static bool ascend(const struct sf_clr_functions *functions)
 	return true;
 }
 
-static struct sf_clr_functions *copy_functions(const struct sf_reader *memory, uint64_t at, uint32_t n)
+static struct sf_clr_functions *copy_functions(struct sf_clr_images *images, const struct sf_reader *memory, uint64_t at,
+					       uint32_t n)
 {
 	struct sf_clr_functions *copy;
 
-	if (!n || n > MAX_FUNCTIONS)
+	if (!n || n > MAX_FUNCTIONS - images->n_functions)
 		return NULL;
+	images->n_functions += n;
 	copy = sf_block_new(sizeof(*copy) + n * sizeof(copy->items[0]));
 	if (!copy)
 		return NULL;
@@ -93,7 +95,9 @@ static const struct sf_clr_functions *find_functions(struct reading *reading, ui
 		if (known->ready == ready && known->functions == found.functions)
 			return known->copy;
 	}
-	found.copy = copy_functions(reading->memory, found.functions, n);
+	if (reading->images->items.n >= SF_CLR_MAX_IMAGES)
+		return NULL;
+	found.copy = copy_functions(reading->images, reading->memory, found.functions, n);
 	if (!sf_vec_push(&reading->images->items, found)) {
 		sf_block_free(found.copy);
 		reading->no_memory = true;

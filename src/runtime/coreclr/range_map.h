@@ -17,8 +17,11 @@ struct sf_clr_precompiled {
 	struct sf_clr_functions *copy;           /* NULL: it makes no sense */
 };
 
+#define SF_CLR_MAX_IMAGES 4096u          /* later ones have no functions */
+
 struct sf_clr_images {
 	SF_VEC(struct sf_clr_precompiled) items;
+	uint64_t n_functions;                    /* of all, with those that make no sense */
 };
 
 void sf_clr_images_deinit(struct sf_clr_images *images);

@@ -13,6 +13,7 @@
 #define IS_TYPE_DESC UINT64_C(2)
 #define MAX_DEPTH 6u                 /* of generic arguments in generic arguments */
 #define MAX_ARGUMENTS 16u
+#define MAX_TYPES 512u               /* in one name: a type that lies is its own argument, sixteen times at each depth */
 #define NAME_SIZE 256u
 #define MAX_RANK 32u
 #define MAX_DICTIONARIES 1024u
@@ -37,8 +38,19 @@ struct argument_names {
 	uint32_t n;
 };
 
-static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsigned depth,
+/* A type in a name. */
+struct place {
+	unsigned depth;              /* in how many others it is an argument */
+	unsigned *left;              /* so many more types are named in this name */
+};
+
+static void put_type(const struct sf_clr_naming *naming, uint64_t handle, struct place place,
 		     struct sf_text *text);
+
+static struct place inside(struct place place)
+{
+	return (struct place){ place.depth + 1, place.left };
+}
 
 static bool get(const struct sf_clr_naming *naming, enum sf_clr_field field, uint64_t base, uint64_t *ret)
 {
@@ -51,7 +63,7 @@ static bool get_u32(const struct sf_clr_naming *naming, enum sf_clr_field field,
 }
 
 /* The names of `n` type handles in an array. */
-static void name_handles(const struct sf_clr_naming *naming, uint64_t handles, uint32_t n, unsigned depth,
+static void name_handles(const struct sf_clr_naming *naming, uint64_t handles, uint32_t n, struct place place,
 			 struct argument_names *ret)
 {
 	uint64_t handle;
@@ -62,7 +74,7 @@ static void name_handles(const struct sf_clr_naming *naming, uint64_t handles, u
 
 		if (!sf_read_u64(naming->memory, handles + 8 * i, &handle))
 			return;
-		put_type(naming, handle, depth + 1, &text);
+		put_type(naming, handle, inside(place), &text);
 		ret->pointers[i] = ret->names[i];
 		ret->n = i + 1;
 	}
@@ -88,14 +100,14 @@ static uint64_t arguments_of(const struct sf_clr_naming *naming, uint64_t table,
 }
 
 static void name_arguments(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags,
-			   unsigned depth, struct argument_names *ret)
+			   struct place place, struct argument_names *ret)
 {
 	uint16_t n;
 	const uint64_t arguments = arguments_of(naming, table, flags, &n);
 
 	ret->n = 0;
 	if (arguments)
-		name_handles(naming, arguments, n, depth, ret);
+		name_handles(naming, arguments, n, place, ret);
 }
 
 uint64_t sf_clr_type_argument(const struct sf_clr_naming *naming, uint64_t table, unsigned i)
@@ -138,7 +150,7 @@ uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uin
 	return read_row(naming, table, &row) && get(naming, SF_CLR_TABLE_MODULE, table, module_ret) ? row : 0;
 }
 
-static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, unsigned depth,
+static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, struct place place,
 		      struct sf_text *text)
 {
 	const struct sf_clr_layout *layout = &naming->description->layout;
@@ -146,7 +158,7 @@ static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32
 	uint8_t rank = 1;
 
 	get(naming, SF_CLR_TABLE_ARGUMENTS, table, &element);
-	put_type(naming, element, depth + 1, text);
+	put_type(naming, element, inside(place), text);
 	if (!(flags & IS_VECTOR) && sf_clr_has(layout, SF_CLR_CLASS_RANK) &&
 	    get(naming, SF_CLR_TABLE_CANON, table, &class) && !(class & 1))
 		sf_read(naming->memory, &rank, class + layout->fields[SF_CLR_CLASS_RANK], 1);
@@ -166,7 +178,7 @@ static const char *keyword(const struct sf_clr_metadata *metadata, uint32_t type
 	return sf_csharp_keyword(sf_piece_of(name));
 }
 
-static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsigned depth,
+static void put_table(const struct sf_clr_naming *naming, uint64_t table, struct place place,
 		      struct sf_text *text)
 {
 	struct argument_names names;
@@ -182,10 +194,10 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 		return;
 	}
 	if ((flags & CATEGORY) == CATEGORY_ARRAY) {
-		put_array(naming, table, flags, depth, text);
+		put_array(naming, table, flags, place, text);
 		return;
 	}
-	name_arguments(naming, table, flags, depth, &names);
+	name_arguments(naming, table, flags, place, &names);
 	arguments.n_of_type = names.n;
 	module = sf_clr_modules_find(naming->modules, naming->description, naming->memory, address);
 	if (!module)
@@ -209,7 +221,7 @@ static void put_variable(const struct sf_clr_naming *naming, uint64_t type, stru
 						SF_CLR_GENERIC_PARAM_NAME) : "?");
 }
 
-static void put_desc(const struct sf_clr_naming *naming, uint64_t type, unsigned depth,
+static void put_desc(const struct sf_clr_naming *naming, uint64_t type, struct place place,
 		     struct sf_text *text)
 {
 	uint64_t of = 0;
@@ -221,7 +233,7 @@ static void put_desc(const struct sf_clr_naming *naming, uint64_t type, unsigned
 	case KIND_REFERENCE:
 		get(naming, SF_CLR_TYPE_OF, type, &of);
 		sf_text_put(text, (kind & 0xff) == KIND_REFERENCE ? "ref " : "");
-		put_type(naming, of, depth + 1, text);
+		put_type(naming, of, inside(place), text);
 		sf_text_put(text, (kind & 0xff) == KIND_POINTER ? "*" : "");
 		break;
 	case KIND_TYPE_VARIABLE:
@@ -237,26 +249,30 @@ static void put_desc(const struct sf_clr_naming *naming, uint64_t type, unsigned
 	}
 }
 
-static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsigned depth,
+static void put_type(const struct sf_clr_naming *naming, uint64_t handle, struct place place,
 		     struct sf_text *text)
 {
-	if (!handle || depth > MAX_DEPTH)
+	if (!handle || place.depth > MAX_DEPTH || !*place.left) {
 		sf_text_put(text, "?");
-	else if (handle & IS_TYPE_DESC)
-		put_desc(naming, handle & ~IS_TYPE_DESC, depth, text);
+		return;
+	}
+	--*place.left;
+	if (handle & IS_TYPE_DESC)
+		put_desc(naming, handle & ~IS_TYPE_DESC, place, text);
 	else
-		put_table(naming, handle, depth, text);
+		put_table(naming, handle, place, text);
 }
 
 void sf_clr_name_type(const struct sf_clr_naming *naming, uint64_t table, char *ret, size_t size)
 {
 	struct sf_text text = sf_text_in(ret, size);
+	unsigned left = MAX_TYPES;
 
-	put_type(naming, table, 0, &text);
+	put_type(naming, table, (struct place){ 0, &left }, &text);
 }
 
 static void name_method_arguments(const struct sf_clr_naming *naming, const struct sf_clr_method *method,
-				  struct argument_names *ret)
+				  struct place place, struct argument_names *ret)
 {
 	const struct sf_clr_layout *layout = &naming->description->layout;
 	uint64_t handles;
@@ -266,7 +282,7 @@ static void name_method_arguments(const struct sf_clr_naming *naming, const stru
 	if (method->kind == SF_CLR_METHOD_GENERIC && sf_clr_has(layout, SF_CLR_TABLE_FLAGS2) &&
 	    get(naming, SF_CLR_GENERIC_ARGUMENTS, method->desc, &handles) && handles &&
 	    sf_clr_get_u16(layout, naming->memory, SF_CLR_GENERIC_N_ARGUMENTS, method->desc, &n))
-		name_handles(naming, handles, n, 0, ret);
+		name_handles(naming, handles, n, place, ret);
 }
 
 /* A dynamic method: its name is all that there is. */
@@ -292,14 +308,16 @@ bool sf_clr_name_method(const struct sf_clr_naming *naming, const struct sf_clr_
 	struct argument_names of_type, of_method;
 	struct sf_clr_arguments arguments = { of_type.pointers, of_method.pointers, 0, 0 };
 	const struct sf_clr_module *module;
+	unsigned left = MAX_TYPES;
+	const struct place place = { 0, &left };
 	uint32_t flags = 0;
 
 	*ret = (struct sf_clr_method_name){ 0 };
 	if (method->kind == SF_CLR_METHOD_DYNAMIC)
 		return name_dynamic(naming, method, ret);
 	get_u32(naming, SF_CLR_TABLE_FLAGS, method->table, &flags);
-	name_arguments(naming, method->table, flags, 0, &of_type);
-	name_method_arguments(naming, method, &of_method);
+	name_arguments(naming, method->table, flags, place, &of_type);
+	name_method_arguments(naming, method, place, &of_method);
 	arguments.n_of_type = of_type.n;
 	arguments.n_of_method = of_method.n;
 	module = sf_clr_modules_find(naming->modules, naming->description, naming->memory, method->module);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of .NET types whose structures lie, in hand-made memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/coreclr/types.h"
+
+#define BASE 0x10000u
+#define SIZE 0x2000u
+#define TABLE (BASE + 0x100)            /* a MethodTable: flags, more flags, module, class, dictionaries */
+#define DICTIONARIES (BASE + 0x208)     /* behind their numbers; one, and its arguments */
+#define ARGUMENTS (BASE + 0x300)
+#define N_ARGUMENTS 16u
+#define GENERIC 0x10u
+#define METHOD (BASE + 0x400)           /* a MethodDesc of a generic method */
+#define MODULE (BASE + 0x500)           /* of an emitted assembly: the pointer to its metadata */
+#define METADATA (BASE + 0xff8)         /* its size, and its bytes */
+
+static uint8_t bytes[SIZE];
+static unsigned n_reads;
+static struct sf_clr_description description;
+static struct sf_clr_modules modules;
+
+static bool read_bytes(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	(void)reader;
+	n_reads++;
+	if (addr < BASE || size > SIZE || addr - BASE > SIZE - size)
+		return false;
+	memcpy(ret, bytes + (addr - BASE), size);
+	return true;
+}
+
+static const struct sf_reader memory = { .read = read_bytes };
+static const struct sf_clr_naming naming = { &description, &memory, &modules };
+
+static void put(uint64_t addr, uint64_t value)
+{
+	memcpy(bytes + (addr - BASE), &value, sizeof(value));
+}
+
+/* A generic type that has itself for each of its arguments. */
+static int make(void **state)
+{
+	struct sf_clr_layout *layout = &description.layout;
+
+	(void)state;
+	memset(bytes, 0, sizeof(bytes));
+	memset(layout->fields, 0xff, sizeof(layout->fields)); /* SF_CLR_NO_FIELD */
+	layout->fields[SF_CLR_TABLE_FLAGS] = 0;
+	layout->fields[SF_CLR_TABLE_FLAGS2] = 8;
+	layout->fields[SF_CLR_TABLE_MODULE] = 16;
+	layout->fields[SF_CLR_TABLE_CANON] = 24;
+	layout->fields[SF_CLR_TABLE_ARGUMENTS] = 32;
+	layout->fields[SF_CLR_DICTIONARY_N] = 0;
+	layout->fields[SF_CLR_DICTIONARY_N_ARGUMENTS] = 2;
+	layout->fields[SF_CLR_GENERIC_ARGUMENTS] = 0;
+	layout->fields[SF_CLR_GENERIC_N_ARGUMENTS] = 8;
+	layout->fields[SF_CLR_MODULE_DYNAMIC] = 0;
+	layout->fields[SF_CLR_METADATA_SIZE] = 0;
+	layout->fields[SF_CLR_METADATA_BYTES] = 8;
+	put(TABLE, GENERIC);
+	put(TABLE + 8, 2u << 8);
+	put(TABLE + 16, BASE + 0x500);
+	put(TABLE + 32, DICTIONARIES);
+	put(DICTIONARIES - 8, 1 | N_ARGUMENTS << 16);
+	put(DICTIONARIES, ARGUMENTS);
+	for (unsigned i = 0; i < N_ARGUMENTS; i++)
+		put(ARGUMENTS + 8 * i, TABLE);
+	put(METHOD, ARGUMENTS);
+	put(METHOD + 8, N_ARGUMENTS);
+	n_reads = 0;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	sf_clr_modules_deinit(&modules);
+	modules = (struct sf_clr_modules){ 0 };
+	return 0;
+}
+
+/* Sixteen to the power of each depth would be some hundred million. */
+static void types_that_are_their_own_arguments(void **state)
+{
+	const struct sf_clr_method method = { .desc = METHOD, .table = TABLE, .module = BASE + 0x500, .row = 1,
+					      .kind = SF_CLR_METHOD_GENERIC };
+	struct sf_clr_method_name name;
+	char text[64];
+
+	(void)state;
+	sf_clr_name_type(&naming, TABLE, text, sizeof(text));
+	assert_string_equal(text, "?"); /* its module has no metadata */
+	assert_in_range(n_reads, 16, 20000);
+	n_reads = 0;
+	assert_false(sf_clr_name_method(&naming, &method, &name));
+	assert_in_range(n_reads, 16, 20000);
+}
+
+/* Its metadata ends where nothing can be read. */
+static void metadata_that_cannot_be_read_is_not_kept(void **state)
+{
+	const struct sf_clr_module *module;
+
+	(void)state;
+	put(MODULE, METADATA);
+	put(METADATA, 1u << 20);
+	assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
+	assert_int_equal(modules.items.n, 1);
+	module = &modules.items.items[0];
+	assert_null(module->bytes);
+	assert_int_equal(modules.n_bytes, 0);
+}
+
+/* Each address is another module: those of a process that lies have no end. */
+static void modules_have_a_limit(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= SF_CLR_MAX_MODULES + 2; i++)
+		assert_null(sf_clr_modules_find(&modules, &description, &memory, UINT64_C(0x10000000) * i));
+	assert_int_equal(modules.items.n, SF_CLR_MAX_MODULES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(types_that_are_their_own_arguments, make, end),
+		cmocka_unit_test_setup_teardown(metadata_that_cannot_be_read_is_not_kept, make, end),
+		cmocka_unit_test_setup_teardown(modules_have_a_limit, make, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
