@@ -157,8 +157,6 @@ enum sf_step sf_step_nativeaot(struct sf_cursor *cursor, const struct sf_region 
 	struct sf_row_range row;
 	uint64_t sp;
 
-	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_NATIVEAOT))
-		return SF_STEP_NOT_MINE;
 	if (is_hijacked(cursor, region)) {
 		cursor->trace->frames[cursor->trace->n_frames - 1].flags |= SF_FRAME_EXACT;
 		*why = SF_END_RUNTIME;

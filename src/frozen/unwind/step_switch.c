@@ -249,8 +249,6 @@ enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *re
 	uint8_t byte;
 	bool gives_up;
 
-	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_GO))
-		return SF_STEP_NOT_MINE;
 	if (!cursor->exact && is_noted_start(cursor, region, &start))
 		return step_from_start(cursor, region, start.rules, why);
 	size = frame_size(cursor, region);

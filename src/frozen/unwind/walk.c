@@ -21,21 +21,26 @@ static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_regio
 	return runtime ? runtime->ops->step(runtime, cursor, why) : SF_STEP_NOT_MINE;
 }
 
+struct stepper {
+	sf_step_fn *step;
+	uint32_t tables;          /* only where the region's table has one of these flags; 0: everywhere */
+};
+
 /* In the order in which they are tried. */
-static sf_step_fn *const steppers[] = {
-	step_runtime,
-	sf_step_switch,
-	sf_step_chain,
-	sf_step_nativeaot,
-	sf_step_throw,
-	sf_step_detour,
-	sf_step_made_frame,
-	sf_step_rows,
-	sf_step_clone,
-	sf_step_sigreturn,
-	sf_step_first,
-	sf_step_code,
-	sf_step_frame_pointer,
+static const struct stepper steppers[] = {
+	{ step_runtime, 0 },
+	{ sf_step_switch, SF_TABLE_GO },
+	{ sf_step_chain, 0 },
+	{ sf_step_nativeaot, SF_TABLE_NATIVEAOT },
+	{ sf_step_throw, 0 },
+	{ sf_step_detour, 0 },
+	{ sf_step_made_frame, 0 },
+	{ sf_step_rows, 0 },
+	{ sf_step_clone, 0 },
+	{ sf_step_sigreturn, 0 },
+	{ sf_step_first, 0 },
+	{ sf_step_code, 0 },
+	{ sf_step_frame_pointer, 0 },
 };
 
 /*
@@ -71,12 +76,14 @@ static void note_frame(const struct sf_cursor *cursor, const struct sf_region *r
 
 static enum sf_step try_steppers(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
+	const uint32_t flags = region && region->table ? region->table->header->flags : 0;
 	enum sf_step step = SF_STEP_NOT_MINE;
 
 	*why = SF_END_NO_RULE;
-	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]);
-	     i++)
-		step = steppers[i](cursor, region, why);
+	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]); i++) {
+		if (!steppers[i].tables || steppers[i].tables & flags)
+			step = steppers[i].step(cursor, region, why);
+	}
 	if (step == SF_STEP_FAILED && *why == SF_END_REGISTER)
 		step = sf_step_inferred(cursor, region, why);
 	return step;

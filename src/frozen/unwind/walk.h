@@ -39,6 +39,7 @@ bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
 /*
  * A stepper: one way to get from a frame to its caller. To add one: write step_NAME.c, add it
  * to `steppers` in walk.c in the order in which they are tried, and to meson.build.
+ * `region` may be NULL, or without a table, but not where `steppers` says that a table is needed.
  */
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
