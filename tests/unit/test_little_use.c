@@ -53,7 +53,7 @@ static struct sf_thread *add(int32_t pid, uint64_t used_ns, unsigned n_samples)
 	thread->task.pid = pid;
 	thread->watched = true;
 	for (unsigned i = 0; i < 100; i++) {
-		sf_little_use_looked(thread, thread->seen_ns + 10 * MS);
+		sf_thread_count_look(thread, thread->seen_ns + 10 * MS);
 		thread->seen_ns += 10 * MS;
 	}
 	thread->run.cpu_ns = used_ns + 77;

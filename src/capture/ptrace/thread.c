@@ -153,6 +153,12 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	return true;
 }
 
+void sf_thread_count_look(struct sf_thread *thread, uint64_t now_ns)
+{
+	thread->n_looks++;
+	thread->looked_for_ns += now_ns - thread->seen_ns;
+}
+
 void sf_thread_measure_use(struct sf_thread *thread)
 {
 	struct sf_thread_use *use = &thread->use;

@@ -195,6 +195,9 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
  */
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
 
+/* Before a look of a tick at now_ns. */
+void sf_thread_count_look(struct sf_thread *thread, uint64_t now_ns);
+
 /* After a look: measures how the thread uses its CPUs, if it is time. */
 void sf_thread_measure_use(struct sf_thread *thread);
 

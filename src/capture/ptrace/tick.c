@@ -4,7 +4,6 @@
  * CPU clocks of their processes show that none of them has run.
  */
 #include "capture/ptrace/ptrace.h"
-#include "capture/ptrace/unsampled.h"
 
 #define LONG_ASLEEP 20              /* looks without a change after which a thread is passed over ... */
 #define PASSED_OVER_NS 50000000     /* ... unless a thread may have run that was passed over: then so often */
@@ -46,7 +45,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	if (thread->hold.is_requested || !thread->watched)
 		return true;
 	capture->n_looked++;
-	sf_little_use_looked(thread, now_ns);
+	sf_thread_count_look(thread, now_ns);
 	if (!due_asleep(capture, thread, now_ns) && sf_thread_sleeps_again(thread, now_ns))
 		return true;
 	if (!sf_thread_look(thread, now_ns))

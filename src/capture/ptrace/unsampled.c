@@ -100,12 +100,6 @@ void sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_
 
 /* --- threads that use little --- */
 
-void sf_little_use_looked(struct sf_thread *thread, uint64_t now_ns)
-{
-	thread->n_looks++;
-	thread->looked_for_ns += now_ns - thread->seen_ns;
-}
-
 static struct sf_cpu_use use_of(const struct sf_thread *thread)
 {
 	return (struct sf_cpu_use){

@@ -39,9 +39,6 @@ void sf_unseen_look(const struct sf_watch *watch, uint64_t little_ns, struct sf_
 
 /* --- threads that use little --- */
 
-/* Before a look of a tick at now_ns. */
-void sf_little_use_looked(struct sf_thread *thread, uint64_t now_ns);
-
 /* Whether the thread has used so little that chance has a part in how many samples it has. */
 bool sf_little_use_is(const struct sf_thread *thread);
 
