@@ -425,3 +425,18 @@ bool fake_jvm_make(struct fake_jvm *jvm, char note_ret[SF_HOTSPOT_NOTE], struct 
 	make_still(jvm);
 	return sf_hotspot_attach(&jvm->memory, &jvm->exports, &jvm->hotspot, note_ret, err);
 }
+
+int fake_jvm_set_up(void **state)
+{
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+
+	*state = jvm;
+	return jvm && fake_jvm_make(jvm, note, NULL) && !*note ? 0 : -1;
+}
+
+int fake_jvm_tear_down(void **state)
+{
+	free(*state);
+	return 0;
+}

@@ -54,6 +54,10 @@ uint64_t fake_method(struct fake_jvm *jvm, const char *class_name, const char *n
 		     const char *signature, const char *source, unsigned code_size);
 uint64_t fake_bytecode(struct fake_jvm *jvm, uint64_t method, unsigned bci);
 
+/* What cmocka calls around a test: *state is a machine as fake_jvm_make makes it. */
+int fake_jvm_set_up(void **state);
+int fake_jvm_tear_down(void **state);
+
 /* A piece of code of `size` bytes, filled with int3; returns where the code starts. */
 struct fake_code {
 	const char *name;

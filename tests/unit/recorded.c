@@ -71,6 +71,12 @@ void recorded_put32(struct recorded *r, uint64_t addr, uint32_t value)
 	recorded_bytes(r, addr, &value, sizeof(value));
 }
 
+void recorded_call(struct recorded *r, uint64_t behind, uint64_t target)
+{
+	recorded_bytes(r, behind - 5, &(uint8_t){ 0xe8 }, 1);
+	recorded_put32(r, behind - 4, (uint32_t)(target - behind));
+}
+
 void recorded_window(struct recorded *r, uint64_t start, uint64_t size, uint64_t stack_end)
 {
 	r->still.memory.window = find_memory(r, start, size);

@@ -48,6 +48,8 @@ void recorded_memory(struct recorded *r, uint64_t start, uint64_t size);
 void recorded_bytes(struct recorded *r, uint64_t addr, const void *bytes, size_t size);
 void recorded_put(struct recorded *r, uint64_t addr, uint64_t value);
 void recorded_put32(struct recorded *r, uint64_t addr, uint32_t value);
+/* A direct call of x86-64 with this return address. */
+void recorded_call(struct recorded *r, uint64_t behind, uint64_t target);
 
 /* Makes the first `size` bytes of the piece at `start` the window; see sf_reader.stack_end. */
 void recorded_window(struct recorded *r, uint64_t start, uint64_t size, uint64_t stack_end);

@@ -17,21 +17,25 @@
 
 static char folder[64];
 
-void small_folder_make(void)
+int small_folder_make(void **state)
 {
+	(void)state;
 	strcpy(folder, "/tmp/sf-test-XXXXXX");
 	assert_non_null(mkdtemp(folder));
+	return 0;
 }
 
-void small_folder_remove(void)
+int small_folder_remove(void **state)
 {
 	DIR *dir = opendir(folder);
 
+	(void)state;
 	assert_non_null(dir);
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
 		unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 	assert_int_equal(rmdir(folder), 0);
+	return 0;
 }
 
 const char *small_path(const char *name)

@@ -12,9 +12,9 @@
 #define SMALL_START_NS 5000000000u
 #define MS 1000000u
 
-/* A folder of its own for each test, and a path in it. */
-void small_folder_make(void);
-void small_folder_remove(void);
+/* A folder of its own for each test (what cmocka calls around it), and a path in it. */
+int small_folder_make(void **state);
+int small_folder_remove(void **state);
 const char *small_path(const char *name);
 
 struct sf_recording *small_start(const char *path);

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "folder.h"
 #include "symbols/symbols.h"
 
 static char folder[] = "/tmp/stillframe-names-XXXXXX";
@@ -47,27 +48,12 @@ static const char cxx_source[] =
 	"extern basic_ostream<char> cout; }\n"
 	"int main(int n, char **v) { (std::cout << n << (long)n << (double)n).put(**v).flush(); }\n";
 
-static void write_file(const char *name, const char *text)
-{
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	file = fopen(path, "we");
-	assert_non_null(file);
-	fputs(text, file);
-	assert_int_equal(fclose(file), 0);
-}
-
 static unsigned n_runs;
 
 static void run(const char *command)
 {
-	char line[1024];
-
 	n_runs++;
-	snprintf(line, sizeof(line), "cd %s && { %s; } >>log 2>&1", folder, command);
-	if (system(line) != 0)
+	if (!folder_run(folder, command))
 		fail_msg("%s", command);
 }
 
@@ -268,7 +254,7 @@ static void starts_that_code_shows(void **state)
 	static const char *const found[] = { "_start", "main", "called", "moved", "tail", "ended" };
 	(void)state;
 
-	write_file("bare.s", bare_source);
+	folder_write(folder, "bare.s", bare_source);
 	run("gcc -nostdlib -static bare.s -o full && cp full bare && strip bare");
 	for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++)
 		assert_bare(found[i], true, 0);
@@ -295,7 +281,7 @@ static void starts_that_padding_shows(void **state)
 	uint64_t inside;
 	(void)state;
 
-	write_file("padded.s", padded_source);
+	folder_write(folder, "padded.s", padded_source);
 	run("gcc -nostdlib -static padded.s -o full && cp full bare && strip bare");
 	assert_bare("filled", true, 0);
 	assert_bare("behind", false, 0);
@@ -350,7 +336,7 @@ static void assert_nothing_else_is_needed(void)
 static void symbols_without_a_size_end_where_their_code_does(void **state)
 {
 	(void)state;
-	write_file("unsized.s", unsized_source);
+	folder_write(folder, "unsized.s", unsized_source);
 	assert_unsized("gcc -shared -nostdlib unsized.s -o full && cp full unsized && strip unsized",
 		       (const char *const[]){ "shown", "shown", "", "", "cases" });
 	assert_unsized("cp full unsized", (const char *const[]){ "shown", "shown_more", "hidden", "other", "case" });
@@ -474,20 +460,18 @@ static int prepare(void **state)
 	(void)state;
 	if (!mkdtemp(folder))
 		return -1;
-	write_file("c.c", c_source);
-	write_file("a.s", assembly_source);
-	write_file("x.cc", cxx_source);
+	folder_write(folder, "c.c", c_source);
+	folder_write(folder, "a.s", assembly_source);
+	folder_write(folder, "x.cc", cxx_source);
 	return 0;
 }
 
 static int clean_up(void **state)
 {
-	char line[128];
 	(void)state;
 
 	sf_vec_deinit(&symbols_of_program.items);
-	snprintf(line, sizeof(line), "rm -r %s", folder);
-	return system(line);
+	return folder_remove(folder);
 }
 
 int main(void)

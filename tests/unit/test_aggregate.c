@@ -274,23 +274,9 @@ static void nothing_adds_up_to_nothing(void **state)
 	end(&fixture);
 }
 
-static int make_folder(void **state)
-{
-	(void)state;
-	small_folder_make();
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	small_folder_remove();
-	return 0;
-}
-
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, small_folder_make, small_folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(recursion_counts_once),
 		TEST(inlined_calls_count_as_calls),

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "folder.h"
 #include "os/channel.h"
 #include "stream/control.h"
 #include "stream/record.h"
@@ -40,11 +41,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	char path[400];
 	(void)state;
-
-	snprintf(path, sizeof(path), "rm -rf %s", folder);
-	return system(path);
+	return folder_remove(folder);
 }
 
 static int count_descriptors(void)

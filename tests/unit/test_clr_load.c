@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "folder.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "runtime/coreclr/load.h"
@@ -282,11 +283,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
+	return folder_remove(folder);
 }
 
 int main(int n, char **args)

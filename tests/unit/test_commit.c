@@ -90,18 +90,15 @@ int __wrap_ftruncate64(int fd, off_t size)
 
 static int make_folder(void **state)
 {
-	(void)state;
-	small_folder_make();
+	small_folder_make(state);
 	memset(&watch, 0, sizeof(watch));
 	return 0;
 }
 
 static int remove_folder(void **state)
 {
-	(void)state;
 	memset(&watch, 0, sizeof(watch));
-	small_folder_remove();
-	return 0;
+	return small_folder_remove(state);
 }
 
 static void copy_file(int from, const char *path)

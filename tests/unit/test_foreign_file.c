@@ -15,6 +15,7 @@
 
 #include "base/foreign_file.h"
 #include "base/output_file.h"
+#include "folder.h"
 
 static char folder[] = "/tmp/stillframe-foreign-XXXXXX";
 
@@ -58,11 +59,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[128];
 	(void)state;
-
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
+	return folder_remove(folder);
 }
 
 /* The contents of the file, or "" when it is refused. */

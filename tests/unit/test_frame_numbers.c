@@ -17,20 +17,17 @@ static struct sf_error err;
 
 static int set_up(void **state)
 {
-	(void)state;
-	small_folder_make();
+	small_folder_make(state);
 	recording = small_start(small_path("places.sfr"));
 	return sf_frame_numbers_init(&seen) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	sf_frame_numbers_deinit(&seen);
 	if (recording)
 		small_finish(recording);
-	small_folder_remove();
-	return 0;
+	return small_folder_remove(state);
 }
 
 /* The recording's number for the place that a process's frame has by this key. */

@@ -18,24 +18,6 @@
 
 enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7, R11 = 11, R13 = 13, R15 = 15 };
 
-static int make(void **state)
-{
-	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
-	char note[SF_HOTSPOT_NOTE];
-
-	assert_non_null(jvm);
-	*state = jvm;
-	assert_true(fake_jvm_make(jvm, note, NULL));
-	assert_string_equal(note, "");
-	return 0;
-}
-
-static int destroy(void **state)
-{
-	free(*state);
-	return 0;
-}
-
 static void reg(struct fake_jvm *jvm, unsigned number, uint64_t value)
 {
 	sf_reg_set(&jvm->still.regs, number, value);
@@ -1567,44 +1549,44 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_its_release_is_clean_text),
-		cmocka_unit_test_setup_teardown(test_interpreted_frames, make, destroy),
-		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
-		cmocka_unit_test_setup_teardown(test_interpreter_pushes_slots, make, destroy),
-		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
-		cmocka_unit_test_setup_teardown(test_pushed_by_a_search, make, destroy),
-		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
-		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
-		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
-		cmocka_unit_test_setup_teardown(test_handler_of_the_caller, make, destroy),
-		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
-		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
-		cmocka_unit_test_setup_teardown(test_slow_parts_of_barriers, make, destroy),
-		cmocka_unit_test_setup_teardown(test_following_routines, make, destroy),
-		cmocka_unit_test_setup_teardown(test_inline_cache_buffer, make, destroy),
-		cmocka_unit_test_setup_teardown(test_wrapper_returns_early, make, destroy),
-		cmocka_unit_test_setup_teardown(test_entry_barrier, make, destroy),
-		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
-		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
-		cmocka_unit_test_setup_teardown(test_adapter_asks_the_collector, make, destroy),
-		cmocka_unit_test_setup_teardown(test_leaving_interpreter, make, destroy),
-		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
+		cmocka_unit_test_setup_teardown(test_interpreted_frames, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_entering_interpreter, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_interpreter_pushes_slots, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_compiled_top, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_pushed_by_a_search, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_not_entrant, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_exception, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_rethrow, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_handler_of_the_caller, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_pushed_registers, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_pushed_arguments, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_slow_parts_of_barriers, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_following_routines, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_inline_cache_buffer, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_wrapper_returns_early, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_entry_barrier, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_stale_native_callers, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_adapter, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_adapter_asks_the_collector, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_leaving_interpreter, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_static_call_stub, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test(test_continuation),
 		cmocka_unit_test(test_untold_continuation),
-		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
-		cmocka_unit_test_setup_teardown(test_slow_parts, make, destroy),
-		cmocka_unit_test_setup_teardown(test_method_that_calls_nothing, make, destroy),
-		cmocka_unit_test_setup_teardown(test_many_scopes, make, destroy),
-		cmocka_unit_test_setup_teardown(test_described_code, make, destroy),
-		cmocka_unit_test_setup_teardown(test_lend_code, make, destroy),
-		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
-		cmocka_unit_test_setup_teardown(test_methods, make, destroy),
+		cmocka_unit_test_setup_teardown(test_scopes, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_slow_parts, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_method_that_calls_nothing, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_many_scopes, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_described_code, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_lend_code, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_anchor, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_methods, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test(test_names),
-		cmocka_unit_test_setup_teardown(test_threads, make, destroy),
+		cmocka_unit_test_setup_teardown(test_threads, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_every_layout),
-		cmocka_unit_test_setup_teardown(test_self_test, make, destroy),
-		cmocka_unit_test_setup_teardown(test_not_started, make, destroy),
-		cmocka_unit_test_setup_teardown(test_interpreter_half_made, make, destroy),
+		cmocka_unit_test_setup_teardown(test_self_test, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_not_started, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_interpreter_half_made, fake_jvm_set_up, fake_jvm_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,19 +28,8 @@ static uint64_t method;
 
 static int make(void **state)
 {
-	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
-	char note[SF_HOTSPOT_NOTE];
-
-	assert_non_null(jvm);
-	*state = jvm;
-	assert_true(fake_jvm_make(jvm, note, NULL));
-	method = fake_jvm_fill(jvm);
-	return 0;
-}
-
-static int destroy(void **state)
-{
-	free(*state);
+	assert_int_equal(fake_jvm_set_up(state), 0);
+	method = fake_jvm_fill(*state);
 	return 0;
 }
 
@@ -359,13 +348,13 @@ static void test_stacks_that_are_all_guesses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_real_tables_are_within_limits, make, destroy),
-		cmocka_unit_test_setup_teardown(test_sizes_beyond_their_limits, make, destroy),
-		cmocka_unit_test_setup_teardown(test_fields_beyond_their_limits, make, destroy),
-		cmocka_unit_test_setup_teardown(test_fields_of_another_kind, make, destroy),
-		cmocka_unit_test_setup_teardown(test_places_that_cannot_be, make, destroy),
-		cmocka_unit_test_setup_teardown(test_long_ways_through_the_segment_map, make, destroy),
-		cmocka_unit_test_setup_teardown(test_stacks_that_are_all_guesses, make, destroy),
+		cmocka_unit_test_setup_teardown(test_real_tables_are_within_limits, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_sizes_beyond_their_limits, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_fields_beyond_their_limits, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_fields_of_another_kind, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_places_that_cannot_be, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_long_ways_through_the_segment_map, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_stacks_that_are_all_guesses, make, fake_jvm_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

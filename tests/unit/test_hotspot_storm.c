@@ -28,12 +28,10 @@ static void put(struct fake_jvm *jvm, uint64_t address, uint64_t value)
 /* An interpreted method at TOP, called from native code. */
 static int make(void **state)
 {
-	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
-	char note[SF_HOTSPOT_NOTE];
+	struct fake_jvm *jvm;
 
-	assert_non_null(jvm);
-	*state = jvm;
-	assert_true(fake_jvm_make(jvm, note, NULL));
+	assert_int_equal(fake_jvm_set_up(state), 0);
+	jvm = *state;
 	caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
 	put(jvm, TOP + 8, jvm->call_stub_return);
 	put(jvm, TOP, TOP + 0x100);
@@ -42,12 +40,6 @@ static int make(void **state)
 	put(jvm, TOP - 64, fake_bytecode(jvm, caller, 2));
 	put(jvm, TOP + 0x100, 0);
 	put(jvm, TOP + 0x108, 0x7f0000001000); /* in no code: the walk ends there */
-	return 0;
-}
-
-static int destroy(void **state)
-{
-	free(*state);
 	return 0;
 }
 
@@ -451,15 +443,15 @@ static void test_unpacking_of_a_marked_frame(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_loop_entry, make, destroy),
-		cmocka_unit_test_setup_teardown(test_poll_in_a_loop, make, destroy),
-		cmocka_unit_test_setup_teardown(test_poll_noted_later, make, destroy),
-		cmocka_unit_test_setup_teardown(test_left_over_call, make, destroy),
-		cmocka_unit_test_setup_teardown(test_copy_ends_in_a_record, make, destroy),
-		cmocka_unit_test_setup_teardown(test_method_handle, make, destroy),
-		cmocka_unit_test_setup_teardown(test_unpacking, make, destroy),
-		cmocka_unit_test_setup_teardown(test_unpacking_begins, make, destroy),
-		cmocka_unit_test_setup_teardown(test_unpacking_of_a_marked_frame, make, destroy),
+		cmocka_unit_test_setup_teardown(test_loop_entry, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_poll_in_a_loop, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_poll_noted_later, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_left_over_call, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_copy_ends_in_a_record, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_method_handle, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_unpacking, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_unpacking_begins, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_unpacking_of_a_marked_frame, make, fake_jvm_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

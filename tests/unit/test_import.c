@@ -298,16 +298,8 @@ static void no_streams_are_refused(void **state)
 
 static int setup(void **state)
 {
-	(void)state;
-	small_folder_make();
+	small_folder_make(state);
 	return setenv("TMPDIR", small_path(""), 1);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	small_folder_remove();
-	return 0;
 }
 
 int main(void)
@@ -324,5 +316,5 @@ int main(void)
 		cmocka_unit_test(no_streams_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, small_folder_remove);
 }

@@ -50,12 +50,6 @@ static void put_code(uint64_t offset, const void *bytes, size_t size)
 #define CODE(offset, ...)                                                                          \
 	put_code((offset), (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
-static void put_call(uint64_t pc, uint64_t target)
-{
-	recorded_bytes(&r, pc - 5, &(uint8_t){ 0xe8 }, 1);
-	recorded_put32(&r, pc - 4, (uint32_t)(target - pc));
-}
-
 /* A frame record: the frame pointer of the function above, and where to return to in it. */
 static void put_record(uint64_t at, uint64_t fp, uint64_t pc)
 {
@@ -124,10 +118,10 @@ static int start(void **state)
 	recorded_region(&r, LIBC, LIBC + SIZE, &libc.table, 2);
 	CODE(ASLEEP, PROLOGUE);
 	CODE(CALLER, PROLOGUE);
-	put_call(APP + ASLEEP_RETURN, LIBC);
-	put_call(APP + CALLER_RETURN, APP + ASLEEP);
-	put_call(APP + ALSO_CALLS, APP + ASLEEP);
-	put_call(APP + FIRST_RETURN, APP + CALLER);
+	recorded_call(&r, APP + ASLEEP_RETURN, LIBC);
+	recorded_call(&r, APP + CALLER_RETURN, APP + ASLEEP);
+	recorded_call(&r, APP + ALSO_CALLS, APP + ASLEEP);
+	recorded_call(&r, APP + FIRST_RETURN, APP + CALLER);
 	r.still.regs.pc = LIBC + SLEEP;
 	recorded_reg(&r, RSP, AT - 8);
 	recorded_put(&r, AT - 8, APP + ASLEEP_RETURN);
@@ -288,7 +282,7 @@ static void a_known_frame_pointer_needs_no_proof(void **state)
 	n_reads = r.n_reads;
 	r.n_reads = 0;
 	CODE(ASLEEP, 0, 0, 0, 0);
-	put_call(APP + CALLER_RETURN, APP);
+	recorded_call(&r, APP + CALLER_RETURN, APP);
 	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
 	assert_int_equal(r.n_reads, n_reads);
 }
@@ -299,7 +293,7 @@ static void it_may_begin_with_endbr64(void **state)
 	build_app(4, 0);
 	CODE(ASLEEP, 0xf3, 0x0f, 0x1e, 0xfa, PROLOGUE);
 	assert_whole(0);
-	put_call(APP + CALLER_RETURN, APP + ASLEEP + 4); /* nobody calls there */
+	recorded_call(&r, APP + CALLER_RETURN, APP + ASLEEP + 4); /* nobody calls there */
 	assert_not_inferred();
 }
 
@@ -326,7 +320,7 @@ static void put_stub(bool has_bnd, uint64_t slot_holds)
 	recorded_bytes(&r, jump, &(uint16_t){ 0x25ff }, 2);
 	recorded_put32(&r, jump + 2, (uint32_t)(DATA + 0x80 - (jump + 6)));
 	recorded_put(&r, DATA + 0x80, slot_holds);
-	put_call(APP + CALLER_RETURN, APP + STUB);
+	recorded_call(&r, APP + CALLER_RETURN, APP + STUB);
 }
 
 static void a_call_through_a_plt_proves_it(void **state)
@@ -351,7 +345,7 @@ static void recurse(void)
 {
 	const uint64_t above = RECORD + 16;
 
-	put_call(APP + ASLEEP + 0x60, APP + ASLEEP);
+	recorded_call(&r, APP + ASLEEP + 0x60, APP + ASLEEP);
 	put_record(RECORD, above + 0x20, APP + ASLEEP + 0x60);
 	put_record(above + 0x20, above + 0x40, APP + CALLER_RETURN);
 	put_record(above + 0x40, 0, APP + FIRST_RETURN);
@@ -486,7 +480,7 @@ static void nor_one_whose_frame_leads_to_nothing(void **state)
 static void a_tail_call_proves_nothing(void **state)
 {
 	(void)state;
-	put_call(APP + CALLER_RETURN, APP + 0x100); /* which jumped to ASLEEP */
+	recorded_call(&r, APP + CALLER_RETURN, APP + 0x100); /* which jumped to ASLEEP */
 	assert_not_inferred();
 	take_more(0x60);
 	assert_not_inferred();
@@ -500,14 +494,14 @@ static void a_tail_call_proves_nothing(void **state)
 /* jmp ASLEEP, or beside it, at the end of a function that was called. */
 static void put_jump(uint64_t offset, uint64_t target)
 {
-	put_call(APP + offset + 5, target);
+	recorded_call(&r, APP + offset + 5, target);
 	CODE(offset, 0xe9);
 }
 
 static void one_that_is_seen_to_jump_here_does(void **state)
 {
 	(void)state;
-	put_call(APP + CALLER_RETURN, APP + JUMPER);
+	recorded_call(&r, APP + CALLER_RETURN, APP + JUMPER);
 	put_jump(JUMPER + 0x33, APP + ASLEEP);
 	assert_whole(0);
 	put_jump(JUMPER + 0x33, APP + ASLEEP + 1);

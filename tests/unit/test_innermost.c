@@ -38,8 +38,7 @@ static void tell(uint32_t place, const char *function)
 
 static int set_up(void **state)
 {
-	(void)state;
-	small_folder_make();
+	small_folder_make(state);
 	recording = small_start(small_path("a.sfr"));
 	thread = small_thread(recording, 101, "one");
 	way = place_of("Runtime.Throw.Dispatch(int)");
@@ -50,11 +49,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	if (recording)
 		small_finish(recording);
-	small_folder_remove();
-	return 0;
+	return small_folder_remove(state);
 }
 
 /* A sample of 1, 2, 3 or 4 places, innermost first; its time tells samples apart. */

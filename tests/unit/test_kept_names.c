@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "folder.h"
 #include "symbols/kept_names.h"
 #include "symbols/lookup.h"
 
@@ -31,11 +32,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char line[128];
-
 	(void)state;
-	snprintf(line, sizeof(line), "rm -r %s", home);
-	return system(line);
+	return folder_remove(home);
 }
 
 static const struct sf_location pair[] = {

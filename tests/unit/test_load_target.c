@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "folder.h"
 #include "runtime/load/load.h"
 #include "runtime/hotspot/load_target.h"
 
@@ -138,11 +139,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
+	return folder_remove(folder);
 }
 
 /*

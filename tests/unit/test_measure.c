@@ -42,22 +42,13 @@ static void record_events(const char *path, const char *unit, bool with_times)
 	small_finish(recording);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	small_folder_make();
-	return 0;
-}
-
 static int tear_down(void **state)
 {
-	(void)state;
 	sf_aggregate_destroy(sums);
 	sf_profile_destroy(profile);
 	sums = NULL;
 	profile = NULL;
-	small_folder_remove();
-	return 0;
+	return small_folder_remove(state);
 }
 
 static struct sf_report load(const char *path, enum sf_clock clock)
@@ -228,7 +219,7 @@ static void exports_count(void **state)
 	free(text);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, small_folder_make, tear_down)
 
 int main(void)
 {

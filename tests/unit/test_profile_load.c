@@ -25,9 +25,8 @@ static int make_recording(void **state)
 	struct sf_recording *recording;
 	uint32_t one, two, label;
 	struct sf_error err;
-	(void)state;
 
-	small_folder_make();
+	small_folder_make(state);
 	recording = small_start(small_path("good.sfr"));
 	assert_true(sf_recording_label(recording, "trace", "4bf9", &label, &err));
 	assert_true(sf_recording_note(recording, 100, "a blind\nspot", &err));
@@ -47,13 +46,6 @@ static int make_recording(void **state)
 	sf_recording_hold(recording, 5000);
 	small_names(recording);
 	small_finish(recording);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	small_folder_remove();
 	return 0;
 }
 
@@ -455,7 +447,7 @@ static void documented_queries_work(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_recording, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_recording, small_folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_wrong_is_named),
 		TEST(what_was_added_is_ignored),

@@ -27,20 +27,6 @@
 #include "form.h"
 #include "small_recording.h"
 
-static int make_folder(void **state)
-{
-	(void)state;
-	small_folder_make();
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	small_folder_remove();
-	return 0;
-}
-
 static void what_goes_in_comes_out(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -750,7 +736,7 @@ static void a_full_tmpfs_says_so(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, small_folder_make, small_folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(what_goes_in_comes_out),
 		TEST(it_begins_after_the_preparations),

@@ -84,9 +84,8 @@ static int make_recording(void **state)
 	struct sf_recording *recording;
 	uint32_t one, two, label;
 	struct sf_error err;
-	(void)state;
 
-	small_folder_make();
+	small_folder_make(state);
 	snprintf(sample_path, sizeof(sample_path), "%s", small_path("work.sfr"));
 	recording = small_start(sample_path);
 	one = small_thread(recording, 101, "one");
@@ -151,13 +150,6 @@ static int make_full(void **state)
 	result = make_unseen(state);
 	unseen_cause = SF_LOSS_LATE;
 	return result;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	small_folder_remove();
-	return 0;
 }
 
 static void assert_has(const char *text, const char *part)
@@ -470,7 +462,7 @@ static void mistakes_are_explained(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_recording, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_recording, small_folder_remove)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_there),
 		TEST(labels_and_notes_are_there),
@@ -480,10 +472,10 @@ int main(void)
 		TEST(lines_fit_and_carry_no_control),
 		TEST(json_says_the_same),
 		TEST(mistakes_are_explained),
-		cmocka_unit_test_setup_teardown(a_guessed_caller_is_marked, make_guessed, remove_folder),
-		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, remove_folder),
-		cmocka_unit_test_setup_teardown(the_advice_is_for_the_cause, make_rest, remove_folder),
-		cmocka_unit_test_setup_teardown(the_advice_is_a_lower_rate, make_full, remove_folder),
+		cmocka_unit_test_setup_teardown(a_guessed_caller_is_marked, make_guessed, small_folder_remove),
+		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, small_folder_remove),
+		cmocka_unit_test_setup_teardown(the_advice_is_for_the_cause, make_rest, small_folder_remove),
+		cmocka_unit_test_setup_teardown(the_advice_is_a_lower_rate, make_full, small_folder_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

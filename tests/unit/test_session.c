@@ -65,14 +65,13 @@ static void what_was_recorded_is_in_the_file_before_its_names(void **state)
 	struct sf_session_options options = { .engine = &engine, .capture.pid = getpid(), .capture.max_depth = 16, .command = "" };
 	struct sf_session_result result;
 	struct sf_error err = { 0 };
-	(void)state;
 
-	small_folder_make();
+	small_folder_make(state);
 	options.output = small_path("a.sfr");
 	assert_true(sf_session_record(&options, &result, &err));
 	assert_int_equal(n_named, 1);
 	assert_int_equal(small_query(options.output, "SELECT complete FROM session"), 1);
-	small_folder_remove();
+	small_folder_remove(state);
 }
 
 int main(void)

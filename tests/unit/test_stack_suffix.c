@@ -25,9 +25,8 @@ static uint32_t n_frames, n_looked_up;
 
 static int set_up(void **state)
 {
-	(void)state;
 	srandom(1);
-	small_folder_make();
+	small_folder_make(state);
 	recording = small_start(small_path("a.sfr"));
 	suffix = (struct sf_stack_suffix){ 0 };
 	n_frames = 10;
@@ -36,11 +35,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	sf_stack_suffix_deinit(&suffix);
 	small_finish(recording);
-	small_folder_remove();
-	return 0;
+	return small_folder_remove(state);
 }
 
 static struct sf_frame make_frame(uint32_t from_root)

@@ -31,12 +31,6 @@ static struct recorded r;
 static struct table_builder go;
 static const uint8_t call_rax[] = { 0xff, 0xd0 };
 
-static void put_direct_call(uint64_t pc, uint64_t target)
-{
-	recorded_bytes(&r, pc - 5, &(uint8_t){ 0xe8 }, 1);
-	recorded_put32(&r, pc - 4, (uint32_t)(target - pc));
-}
-
 static void build_go(void)
 {
 	static const uint8_t sizes[] = { 40, 16, 8, 8, 32, 40 };
@@ -68,8 +62,8 @@ static int start(void **state)
 	recorded_region(&r, GO, GO + SIZE, &go.table, 1);
 	recorded_region(&r, C, C + SIZE, NULL, 2);
 	recorded_bytes(&r, GO + 0x200, systemstack, sizeof(systemstack));
-	put_direct_call(CALL, GO + 0x200);
-	put_direct_call(OUTER, GO);
+	recorded_call(&r, CALL, GO + 0x200);
+	recorded_call(&r, OUTER, GO);
 	r.still.regs.pc = GO + 0x120;
 	recorded_reg(&r, RSP, STACK + 0x100);
 	recorded_reg(&r, RBP, STACK + 0x100);
@@ -127,10 +121,10 @@ static void a_still_without_a_chain_lacks_one(void **state)
 static void a_function_with_several_calls_is_shown_at_its_start(void **state)
 {
 	(void)state;
-	put_direct_call(GO + 0x150, GO + 0x200);
+	recorded_call(&r, GO + 0x150, GO + 0x200);
 	walk(FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT));
 	assert_callers(CALL, OUTER, GOEXIT);
-	put_direct_call(GO + 0x90, GO + 0x200);
+	recorded_call(&r, GO + 0x90, GO + 0x200);
 	assert_int_equal(walk(FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT)), SF_END_ROOT);
 	assert_callers(GO + 2, OUTER, GOEXIT);
 }
@@ -147,7 +141,7 @@ static void no_caller_is_made_up(void **state)
 	recorded_bytes(&r, OUTER - 2, call_rax, sizeof(call_rax)); /* what is called there is not known */
 	assert_int_equal(walk(FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT)), SF_END_OTHER_STACK);
 	assert_no_caller();
-	put_direct_call(OUTER, GO + 0x100); /* it does not call systemstack */
+	recorded_call(&r, OUTER, GO + 0x100); /* it does not call systemstack */
 	assert_int_equal(walk(FOUND(GO + 0x120, BEHIND_SWITCH, OUTER, GOEXIT)), SF_END_OTHER_STACK);
 	assert_no_caller();
 }
@@ -163,7 +157,7 @@ static void a_stack_that_grows(void **state)
 
 	(void)state;
 	recorded_bytes(&r, GO + 0x200, sets_sp, sizeof(sets_sp));
-	put_direct_call(BEHIND_SWITCH, GO + 0x100);
+	recorded_call(&r, BEHIND_SWITCH, GO + 0x100);
 	recorded_reg(&r, RSP, STACK + 0xc0);
 	go.rules[3].cfa.value = 0x50; /* of `callee` */
 	table_finish(&go);
@@ -171,11 +165,11 @@ static void a_stack_that_grows(void **state)
 	assert_int_equal(walk(found), SF_END_OTHER_STACK);
 	assert_no_caller();
 	recorded_put(&r, STACK + 0xe0, GO + 0x70);
-	put_direct_call(GO + 0x70, GO + 0x100); /* of a function that does not call morestack */
+	recorded_call(&r, GO + 0x70, GO + 0x100); /* of a function that does not call morestack */
 	assert_int_equal(walk(found), SF_END_OTHER_STACK);
 	assert_no_caller();
-	put_direct_call(GO + 0x70, GO + 0x500);
-	put_direct_call(GO + 0x580, GO + 0x600);                 /* morestack_noctxt, which jumps on */
+	recorded_call(&r, GO + 0x70, GO + 0x500);
+	recorded_call(&r, GO + 0x580, GO + 0x600);                 /* morestack_noctxt, which jumps on */
 	recorded_bytes(&r, GO + 0x600, &(uint8_t){ 0xe9 }, 1);
 	recorded_put32(&r, GO + 0x601, (uint32_t)(GO + 0x200 - (GO + 0x605)));
 	assert_int_equal(walk(found), SF_END_ROOT);

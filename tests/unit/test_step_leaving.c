@@ -43,12 +43,6 @@ static const uint8_t leaves[] = {
 static struct recorded r;
 static struct table_builder app, unwinder;
 
-static void put_call(uint64_t behind, uint64_t target)
-{
-	recorded_bytes(&r, behind - 5, &(uint8_t){ 0xe8 }, 1);
-	recorded_put32(&r, behind - 4, (uint32_t)(target - behind));
-}
-
 static void build_tables(void)
 {
 	struct sf_rules bare = simple_rules(RSP, 8, -8), framed = simple_rules(RSP, 16, -8), first = simple_rules(RSP, 8, -8);
@@ -85,9 +79,9 @@ static int start(void **state)
 	recorded_region(&r, APP, APP + SIZE, &app.table, 1);
 	recorded_region(&r, UNWINDER, UNWINDER + SIZE, &unwinder.table, 2);
 	recorded_bytes(&r, UNWINDER + SEARCHED, leaves, sizeof(leaves));
-	put_call(APP + THROWS, APP + STUB);
-	put_call(APP + BY_RBP, APP + STUB);
-	put_call(APP + CATCHES, APP + 0x100);
+	recorded_call(&r, APP + THROWS, APP + STUB);
+	recorded_call(&r, APP + BY_RBP, APP + STUB);
+	recorded_call(&r, APP + CATCHES, APP + 0x100);
 	recorded_bytes(&r, APP + FIRST - 2, (const uint8_t[]){ 0xff, 0xd0 }, 2);
 	recorded_bytes(&r, APP + STUB, stub, sizeof(stub));
 	recorded_put32(&r, APP + STUB + 2, SLOT - (STUB + 6));
@@ -184,7 +178,7 @@ static void the_call_goes_to_this_function(void **state)
 	assert_cut(INSTALLED, true);
 	recorded_put(&r, APP + SLOT, UNWINDER - 0x1000);
 	assert_cut(INSTALLED, true);
-	put_call(APP + THROWS, UNWINDER + LEAVES);
+	recorded_call(&r, APP + THROWS, UNWINDER + LEAVES);
 	assert_whole(INSTALLED, true);
 }
 

@@ -18,6 +18,7 @@
 
 #include "capture/signal/stream_reader.h"
 #include "elf/facts.h"
+#include "folder.h"
 #include "os/clock.h"
 #include "session/recorder.h"
 #include "small_recording.h"
@@ -651,22 +652,10 @@ static void files_are_found_by_build_id(void **state)
 	finish(&kept);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	small_folder_make();
-	return 0;
-}
-
 static int teardown(void **state)
 {
-	char command[256];
-	(void)state;
-
-	snprintf(command, sizeof(command), "rm -rf %s", small_path("cache"));
-	(void)!system(command);
-	small_folder_remove();
-	return 0;
+	folder_remove(small_path("cache"));
+	return small_folder_remove(state);
 }
 
 int main(void)
@@ -688,5 +677,5 @@ int main(void)
 		cmocka_unit_test(files_are_found_by_build_id),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, small_folder_make, teardown);
 }

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "folder.h"
 #include "form.h"
 #include "symbols/symbols.h"
 
@@ -112,25 +113,10 @@ static const char rust_source[] =
 	"  let mut v: Vec<_> = count(&words).into_iter().map(|(k, n)| (n, k)).collect();\n"
 	"  v.sort();\n  println!(\"{:?} {}\", v, b.area());\n}\n";
 
-static void write_file(const char *name, const char *text)
-{
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	file = fopen(path, "we");
-	assert_non_null(file);
-	fputs(text, file);
-	assert_int_equal(fclose(file), 0);
-}
-
 /* Runs a shell command in the test's folder. */
 static bool run(const char *command)
 {
-	char line[1024];
-
-	snprintf(line, sizeof(line), "cd %s && { %s; } >>log 2>&1", folder, command);
-	return system(line) == 0;
+	return folder_run(folder, command);
 }
 
 static bool have(const char *program)
@@ -636,12 +622,12 @@ static void versions_labels_and_indirect_functions(void **state)
 	uint64_t label;
 	(void)state;
 
-	write_file("v.c", "__asm__(\".symver f_impl, f@@V1\");\n"
+	folder_write(folder, "v.c", "__asm__(\".symver f_impl, f@@V1\");\n"
 			  "int f_impl(void) { return 3; }\n"
 			  "static int one(void) { return 1; }\n"
 			  "static void *pick(void) { return (void *)one; }\n"
 			  "int chosen(void) __attribute__((ifunc(\"pick\")));\n");
-	write_file("v.map", "V1 { global: f; chosen; local: *; };\n");
+	folder_write(folder, "v.map", "V1 { global: f; chosen; local: *; };\n");
 	assert_true(run("gcc -O2 -fPIC -shared -Wl,--version-script=v.map v.c -o v.so"));
 	assert_name("v.so", address_of("v.so", "f@@V1"), "f");
 	assert_name("v.so", address_of("v.so", "chosen"), "chosen");
@@ -667,7 +653,7 @@ static void assembly_has_readable_names(void **state)
 	uint64_t address;
 	(void)state;
 
-	write_file("a.s", ".text\n.globl _ZN4room4workEv\n.type _ZN4room4workEv, @function\n"
+	folder_write(folder, "a.s", ".text\n.globl _ZN4room4workEv\n.type _ZN4room4workEv, @function\n"
 			  "_ZN4room4workEv:\n ret\n.size _ZN4room4workEv, 1\n");
 	assert_true(run("gcc -g -shared -nostdlib a.s -o a.so"));
 	snprintf(path, sizeof(path), "%s/a.so", folder);
@@ -787,21 +773,19 @@ static int prepare(void **state)
 	(void)state;
 	if (!mkdtemp(folder))
 		return -1;
-	write_file("c.c", c_source);
-	write_file("x.cc", cxx_source);
-	write_file("l.cc", light_source);
-	write_file("r.rs", rust_source);
+	folder_write(folder, "c.c", c_source);
+	folder_write(folder, "x.cc", cxx_source);
+	folder_write(folder, "l.cc", light_source);
+	folder_write(folder, "r.rs", rust_source);
 	return 0;
 }
 
 static int clean_up(void **state)
 {
-	char line[128];
 	(void)state;
 
 	sf_vec_deinit(&table);
-	snprintf(line, sizeof(line), "rm -r %s", folder);
-	return system(line);
+	return folder_remove(folder);
 }
 
 int main(void)

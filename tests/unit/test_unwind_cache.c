@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cache_folder.h"
+#include "folder.h"
 #include "unwind/cache.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
@@ -74,10 +75,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", f->home);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(folder_remove(f->home), 0);
 	sf_unwind_close(f->block, f->size);
 	free(f);
 	return 0;

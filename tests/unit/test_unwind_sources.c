@@ -21,6 +21,7 @@
 
 #include "elf/debug_file.h"
 #include "elf_builder.h"
+#include "folder.h"
 #include "frozen/arch.h"
 #include "unwind/inputs.h"
 #include "unwind/unwind.h"
@@ -320,10 +321,8 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
 	struct folder *folder = *state;
-	char command[128];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder->path);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(folder_remove(folder->path), 0);
 	free(folder->debug);
 	free(folder);
 	return 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "recorded.h"
+#include "recorded_frames.h"
 
 enum { RAX = 0, RCX = 2, RBX = 3, RSI = 4, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 
@@ -93,39 +93,6 @@ static void put_call(uint64_t pc)
 	recorded_bytes(&r, pc - sizeof(call_rax), call_rax, sizeof(call_rax));
 }
 
-static void put_direct_call(uint64_t pc, uint64_t target)
-{
-	recorded_bytes(&r, pc - 5, &(uint8_t){ 0xe8 }, 1);
-	recorded_put32(&r, pc - 4, (uint32_t)(target - pc));
-}
-
-struct expected {
-	uint64_t pc, sp;
-	uint8_t via, flags;
-};
-
-/* The frames as printed by a debugger, and how it ended. */
-#define assert_frames(end, ...)                                                                    \
-	check_frames((const struct expected[]){ __VA_ARGS__ },                                     \
-		     sizeof((struct expected[]){ __VA_ARGS__ }) / sizeof(struct expected), (end))
-
-static void check_frames(const struct expected *expected, unsigned n, enum sf_end end)
-{
-	assert_int_equal(recorded_walk(&r), end);
-	assert_int_equal(r.trace.end, end);
-	assert_int_equal(r.trace.n_frames, n);
-	for (unsigned i = 0; i < n; i++) {
-		assert_int_equal(r.frames[i].pc, expected[i].pc);
-		assert_int_equal(r.frames[i].sp, expected[i].sp);
-		assert_int_equal(r.frames[i].via, expected[i].via);
-		assert_int_equal(r.frames[i].flags, expected[i].flags);
-	}
-}
-
-#define LEAF SF_VIA_LEAF, SF_FRAME_EXACT
-#define ROWS SF_VIA_ROWS, 0
-#define CHAIN SF_VIA_FRAME_POINTER, 0
-#define GUESS SF_VIA_GUESS, 0
 #define CODE SF_VIA_CODE, 0
 
 /* A leaf, a framed function, one framed by rbp, the first. */
@@ -493,7 +460,7 @@ static void a_cfa_behind_code_without_rules(void **state)
 	(void)state;
 	build_by_rax();
 	r.still.regs.pc = JIT + 0x50;
-	put_direct_call(APP + 0x610, JIT + 0x40);
+	recorded_call(&r, APP + 0x610, JIT + 0x40);
 	recorded_reg(&r, RBP, STACK + 0x140);
 	assert_frames(SF_END_REGISTER,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
@@ -951,7 +918,7 @@ static void a_zero_is_no_root_where_no_frame_was_made(void **state)
 	r.still.regs.pc = JIT + 0x50;
 	recorded_reg(&r, RBP, 0);
 	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
-	put_direct_call(JIT + 0x80, JIT + 0x40);
+	recorded_call(&r, JIT + 0x80, JIT + 0x40);
 	recorded_put(&r, STACK + 0x100, JIT + 0x80);
 	assert_frames(SF_END_NO_RULE,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
@@ -1026,7 +993,7 @@ static void a_direct_call_to_here_is_believed(void **state)
 {
 	(void)state;
 	r.still.regs.pc = JIT + 0x50;
-	put_direct_call(JIT + 0x80, JIT + 0x40);
+	recorded_call(&r, JIT + 0x80, JIT + 0x40);
 	put_call(APP + 0x310);
 	recorded_reg(&r, RBP, STACK + 0x140);
 	recorded_put(&r, STACK + 0x100, JIT + 0x80);
@@ -1042,7 +1009,7 @@ static void a_stale_return_address_is_not(void **state)
 {
 	(void)state;
 	r.still.regs.pc = JIT + 0x50;
-	put_direct_call(JIT + 0x80, JIT + 0x400);
+	recorded_call(&r, JIT + 0x80, JIT + 0x400);
 	put_call(APP + 0x310);
 	recorded_reg(&r, RBP, STACK + 0x140);
 	recorded_put(&r, STACK + 0x100, JIT + 0x80);
@@ -1224,13 +1191,13 @@ static void registers_above_code_without_rows(void **state)
 		      { JIT + 0x50, STACK + 0x100, LEAF },
 		      { APP + 0x610, STACK + 0x150, GUESS });
 
-	put_direct_call(APP + 0x610, JIT + 0x40);
+	recorded_call(&r, APP + 0x610, JIT + 0x40);
 	recorded_put(&r, STACK + 0x100, APP + 0x610);
 	assert_frames(SF_END_ROOT,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
 		      { APP + 0x610, STACK + 0x108, GUESS },
 		      { APP + 0x310, STACK + 0x190, ROWS });
-	put_direct_call(APP + 0x710, JIT + 0x40);
+	recorded_call(&r, APP + 0x710, JIT + 0x40);
 	recorded_put(&r, STACK + 0x100, APP + 0x710);
 	assert_frames(SF_END_REGISTER,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
@@ -1539,7 +1506,7 @@ static void be_on_system_stack(void)
 	table_row(&libc, 0x400, &clock);
 	table_finish(&libc);
 	recorded_bytes(&r, SWITCH, code, sizeof(code));
-	put_direct_call(LIBC + 0x50, SWITCH);
+	recorded_call(&r, LIBC + 0x50, SWITCH);
 	put_call(APP + 0x50);
 	r.still.regs.pc = LIBC + 0x120;
 	recorded_reg(&r, RBP, STACK + 0x100);
@@ -1595,7 +1562,7 @@ static void no_caller_is_made_up_for_a_switch(void **state)
 	(void)state;
 
 	be_on_system_stack();
-	put_direct_call(LIBC + 0x50, SWITCH - 0x40); /* another function is called there */
+	recorded_call(&r, LIBC + 0x50, SWITCH - 0x40); /* another function is called there */
 	assert_frames(SF_END_NO_RULE,
 		      { LIBC + 0x120, STACK + 0x100, LEAF },
 		      { BEHIND_SWITCH, STACK + 0x110, ROWS });
@@ -1620,7 +1587,7 @@ static void be_in_a_clock(void)
 
 	be_on_system_stack();
 	recorded_bytes(&r, CLOCK, code, sizeof(code));
-	put_direct_call(LIBC + 0x50, LIBC + 0x400);
+	recorded_call(&r, LIBC + 0x50, LIBC + 0x400);
 	r.still.regs.pc = APP + 0x10; /* the vDSO */
 	recorded_put(&r, STACK + 0x100, BEHIND_CLOCK);
 	recorded_put(&r, STACK + 0x120, APP + 0x50);

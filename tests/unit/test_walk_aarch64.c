@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "recorded.h"
+#include "recorded_frames.h"
 
 enum { X0, X19 = 19, FP = 29, LR = 30, SP = 31 };
 
@@ -85,32 +85,6 @@ static int start(void **state)
 	recorded_reg(&r, FP, 0);
 	return 0;
 }
-
-struct expected {
-	uint64_t pc, sp;
-	uint8_t via, flags;
-};
-
-#define assert_frames(end, ...)                                                                    \
-	check_frames((const struct expected[]){ __VA_ARGS__ },                                     \
-		     sizeof((struct expected[]){ __VA_ARGS__ }) / sizeof(struct expected), (end))
-
-static void check_frames(const struct expected *expected, unsigned n, enum sf_end end)
-{
-	assert_int_equal(recorded_walk(&r), end);
-	assert_int_equal(r.trace.n_frames, n);
-	for (unsigned i = 0; i < n; i++) {
-		assert_int_equal(r.frames[i].pc, expected[i].pc);
-		assert_int_equal(r.frames[i].sp, expected[i].sp);
-		assert_int_equal(r.frames[i].via, expected[i].via);
-		assert_int_equal(r.frames[i].flags, expected[i].flags);
-	}
-}
-
-#define LEAF SF_VIA_LEAF, SF_FRAME_EXACT
-#define ROWS SF_VIA_ROWS, 0
-#define CHAIN SF_VIA_FRAME_POINTER, 0
-#define GUESS SF_VIA_GUESS, 0
 
 /* The leaf leaves sp where it is, which only a leaf may. */
 static void a_leaf_returns_by_lr(void **state)
