@@ -116,7 +116,7 @@ static void set_layout(struct sf_clr_layout *layout)
 	layout->fields[SF_CLR_CHUNK_FLAGS] = 8;
 	layout->sizes[SF_CLR_SIZE_CHUNK] = CHUNK;
 	clr_description.token_bits = 12;
-	clr_description.alignment = 8;
+	clr_description.layout.method_alignment = 8;
 	clr_description.suspender = SUSPENDER;
 }
 

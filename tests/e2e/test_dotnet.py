@@ -419,6 +419,20 @@ def test_dynamic_methods_in_each_others_place(stillframe, tmp_path_factory, tmp_
     assert right and wrong <= 0.05 * right, (right, wrong) # a stack that is walked late may meet the next method
 
 
+@pytest.mark.long   # thousands of assemblies come and go first; unit/test_clr_walk and unit/test_clr_types have it, too
+def test_assemblies_in_each_others_place(stillframe, tmp_path_factory, tmp_path):
+    """An assembly that is loaded when another one was unloaded, and has its Module and its code where that had them, has its own names."""
+    program = compile_program(tmp_path_factory.mktemp("reused"), "Reused")
+    target = Target(["sh", "-c", "ulimit -v 2000000; exec \"$@\"", "sh", "dotnet", program, "assembly", "30", "3500"],
+                    env={**os.environ, "TMPDIR": str(tmp_path), "DOTNET_GCHeapHardLimit": "0x8000000"})
+    path = tmp_path / "r.sfr"
+    done, recording = stillframe.record(path, "-e", "signal", "-p", target.pid, "-d", "2s", "-F", "199")
+    target.end()
+    done.ok()
+    right, wrong = named_by_caller(stillframe, path)
+    assert right and not wrong, (right, wrong)
+
+
 def test_doctor(stillframe, work):
     """It names the version, and that its frames are shown."""
     out = stillframe("doctor", "-p", work().pid).ok().out

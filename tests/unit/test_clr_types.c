@@ -20,6 +20,7 @@
 #define METHOD (BASE + 0x400)           /* a MethodDesc of a generic method */
 #define MODULE (BASE + 0x500)           /* of an emitted assembly: the pointer to its metadata */
 #define METADATA (BASE + 0xff8)         /* its size, and its bytes */
+#define NAME (BASE + 0x600)             /* as UTF-8, and its path as UTF-16 */
 
 static uint8_t bytes[SIZE];
 static unsigned n_reads;
@@ -118,6 +119,35 @@ static void metadata_that_cannot_be_read_is_not_kept(void **state)
 	assert_int_equal(modules.n_bytes, 0);
 }
 
+/* An assembly was unloaded, and another one has its Module in the same place. It is read; nothing is kept of the first. */
+static void a_module_in_the_place_of_another_one_is_read(void **state)
+{
+	static const char names[2][8] = { "First", "Second" };
+
+	(void)state;
+	description.layout.fields[SF_CLR_MODULE_PATH] = 16;
+	description.layout.fields[SF_CLR_MODULE_NAME] = 24;
+	for (unsigned i = 0; i < 4; i++) {
+		const char *name = names[i / 2];
+
+		memset(bytes + (NAME - BASE), 0, 32);
+		memcpy(bytes + (NAME - BASE), name, strlen(name));
+		for (size_t at = 0; name[at]; at++)
+			bytes[NAME - BASE + 16 + 2 * at] = (uint8_t)name[at]; /* UTF-16 */
+		put(MODULE + 16, NAME + 16);
+		put(MODULE + 24, NAME);
+		put(MODULE, METADATA);
+		put(METADATA, 64);
+		assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE)); /* it is no metadata */
+		assert_int_equal(modules.items.n, 1);
+		assert_string_equal(modules.items.items[0].path, name);
+		assert_int_equal(modules.n_bytes, 64);
+	}
+	put(MODULE + 24, 0); /* the process has ended */
+	assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
+	assert_string_equal(modules.items.items[0].path, names[1]);
+}
+
 /* Each address is another module: those of a process that lies have no end. */
 static void modules_have_a_limit(void **state)
 {
@@ -132,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(types_that_are_their_own_arguments, make, end),
 		cmocka_unit_test_setup_teardown(metadata_that_cannot_be_read_is_not_kept, make, end),
+		cmocka_unit_test_setup_teardown(a_module_in_the_place_of_another_one_is_read, make, end),
 		cmocka_unit_test_setup_teardown(modules_have_a_limit, make, end),
 	};
 

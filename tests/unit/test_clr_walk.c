@@ -477,15 +477,20 @@ static void structures_that_lie(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_NO_RULE);
 }
 
-/* The id of MAIN's frame, where its MethodDesc is a dynamic method's with this name. */
-static uint32_t id_of_dynamic(const char *name)
+static uint32_t id_of_main(void)
 {
-	recorded_bytes(&r, NAME, name, strlen(name) + 1);
 	r.still.regs.pc = MAIN + 0x10;
 	recorded_reg(&r, RSP, STACK + 0x100);
 	put_frame(STACK + 0x100);
 	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
 	return r.frames[0].id;
+}
+
+/* The id of MAIN's frame, where its MethodDesc is a dynamic method's with this name. */
+static uint32_t id_of_dynamic(const char *name)
+{
+	recorded_bytes(&r, NAME, name, strlen(name) + 1);
+	return id_of_main();
 }
 
 /* The runtime uses a dynamic method's code and its MethodDesc again for the next one. Only its name differs. */
@@ -514,6 +519,43 @@ static void a_dynamic_method_is_known_by_its_name(void **state)
 	assert_int_equal(id_of_dynamic("First"), DYNAMIC >> 3);
 	recorded_put(&r, HEADERS + 24, 0x1000);
 	assert_int_equal(id_of_dynamic("First"), 0x1000 >> 3);
+}
+
+/* When an assembly is unloaded, the next one may have all its structures where the first one had them. */
+static void a_method_that_may_be_unloaded_is_known_by_its_assembly(void **state)
+{
+	struct sf_clr_layout *layout = &coreclr.layout;
+	uint32_t first, second;
+
+	(void)state;
+	layout->fields[SF_CLR_METHOD_FLAGS] = 6;
+	layout->fields[SF_CLR_METHOD_INDEX] = 2;
+	layout->fields[SF_CLR_CHUNK_TABLE] = 0;
+	layout->fields[SF_CLR_TABLE_MODULE] = 8;
+	layout->fields[SF_CLR_MODULE_BASE] = 0;
+	layout->fields[SF_CLR_MODULE_NAME] = 8;
+	layout->sizes[SF_CLR_SIZE_CHUNK] = 16;
+	layout->method_alignment = 8;
+	recorded_put(&r, HEADERS + 24, DYNAMIC);
+	recorded_put32(&r, DYNAMIC, 2u << 16);                 /* the third of its chunk */
+	recorded_put(&r, DYNAMIC - 32, DYNAMIC + 0x20);        /* its MethodTable, */
+	recorded_put(&r, DYNAMIC + 0x28, DYNAMIC + 0x40);      /* the Module, */
+	recorded_put(&r, DYNAMIC + 0x40, NATIVE);              /* the file, */
+	recorded_put(&r, DYNAMIC + 0x48, NAME);                /* and its name */
+	recorded_bytes(&r, NAME, "Plugin", 7);
+	assert_int_equal(id_of_main(), DYNAMIC >> 3); /* code that is never freed */
+	ranges[0].is_collectible = true;
+	first = id_of_main();
+	recorded_put32(&r, NATIVE + 0x88, 0x12345678);         /* the file's time stamp */
+	second = id_of_main();
+	assert_int_not_equal(first, second);
+	recorded_put32(&r, NATIVE + 0x88, 0);
+	assert_int_equal(id_of_main(), first);
+	recorded_bytes(&r, NAME, "Plugon", 7);
+	assert_int_not_equal(id_of_main(), first);
+	recorded_put(&r, DYNAMIC + 0x40, 0x10);                /* a file that cannot be read */
+	recorded_put(&r, DYNAMIC + 0x48, 0);
+	assert_int_equal(id_of_main(), DYNAMIC >> 3);
 }
 
 /* Version 1 of the nibble map goes back over words of 0; version 2 has words that point. */
@@ -553,6 +595,7 @@ int main(void)
 		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
 		cmocka_unit_test_setup(structures_that_lie, start),
 		cmocka_unit_test_setup(a_dynamic_method_is_known_by_its_name, start),
+		cmocka_unit_test_setup(a_method_that_may_be_unloaded_is_known_by_its_assembly, start),
 		cmocka_unit_test_setup(nibble_maps, start),
 	};
 

@@ -168,6 +168,7 @@ struct sf_clr_layout {
 	uint64_t frames[SF_CLR_N_FRAMES];   /* the first word of a frame of this kind; 0: unknown */
 	uint32_t last_stub_kind;            /* values up to this one before a code's start are kinds of stubs */
 	uint8_t nibble_map;                 /* version of the map of code starts: 1 or 2 */
+	uint8_t method_alignment;           /* of MethodDescs in their chunk */
 };
 
 /* The contents of a range. */

@@ -168,7 +168,7 @@ static void read_global(struct reading *reading, const struct sf_clr_json_value 
 	else if (sf_clr_json_text_is(name, "MethodDescTokenRemainderBitCount") && number <= 16)
 		ret->token_bits = (unsigned)number;
 	else if (sf_clr_json_text_is(name, "MethodDescAlignment") && number && number <= 64)
-		ret->alignment = (unsigned)number;
+		ret->layout.method_alignment = (uint8_t)number;
 }
 
 static void read_contract(struct sf_clr_description *ret, const struct sf_clr_json_value *value)
@@ -277,7 +277,7 @@ bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 {
 	struct reading reading = { .memory = memory, .ret = ret };
 
-	*ret = (struct sf_clr_description){ .alignment = 8, .patchpoint_n = 16, .patchpoint_size = 40 };
+	*ret = (struct sf_clr_description){ .layout.method_alignment = 8, .patchpoint_n = 16, .patchpoint_size = 40 };
 	memset(ret->layout.fields, 0xff, sizeof(ret->layout.fields));
 	if (!address)
 		return true;

@@ -24,7 +24,6 @@ struct sf_clr_description {
 	uint64_t sync_table;       /* the locks that objects have, and the objects */
 	uint64_t suspender;        /* the Thread that has suspended the others; 0: they run */
 	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
-	unsigned alignment;        /* of MethodDescs in their chunk */
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
 	uint32_t debug_info;       /* of DebugInfo; 0: none */
 	uint8_t patchpoint_n, patchpoint_size; /* in debug information: where the number of slots is, and what is before them */

@@ -5,6 +5,8 @@
  */
 #include "runtime/coreclr/methods.h"
 
+#include "frozen/coreclr/method_id.h"
+
 #define KIND_MASK 7u
 #define IS_TIERED 0x8000u             /* Flags3: enum_flag3_IsEligibleForTieredCompilation */
 #define TOKEN_BITS 24
@@ -33,20 +35,15 @@ static bool get_u16(const struct sf_clr_description *description, const struct s
 bool sf_clr_read_method(const struct sf_clr_description *description, const struct sf_reader *memory,
 			uint64_t desc, struct sf_clr_method *ret)
 {
-	const struct sf_clr_layout *layout = &description->layout;
 	const unsigned bits = description->token_bits;
 	uint16_t flags, flags3, range;
-	uint8_t index;
 	uint64_t chunk;
 
 	*ret = (struct sf_clr_method){ .desc = desc };
-	if (!desc || !bits || !sf_clr_has(layout, SF_CLR_METHOD_INDEX) || !layout->sizes[SF_CLR_SIZE_CHUNK] ||
-	    !get_u16(description, memory, SF_CLR_METHOD_FLAGS, desc, &flags) ||
+	if (!desc || !bits || !get_u16(description, memory, SF_CLR_METHOD_FLAGS, desc, &flags) ||
 	    !get_u16(description, memory, SF_CLR_METHOD_FLAGS3, desc, &flags3) ||
-	    !sf_read(memory, &index, desc + layout->fields[SF_CLR_METHOD_INDEX], 1))
-		return false;
-	chunk = desc - layout->sizes[SF_CLR_SIZE_CHUNK] - (uint64_t)index * description->alignment;
-	if (!get_u16(description, memory, SF_CLR_CHUNK_FLAGS, chunk, &range) ||
+	    !sf_clr_chunk_of(&description->layout, memory, desc, &chunk) ||
+	    !get_u16(description, memory, SF_CLR_CHUNK_FLAGS, chunk, &range) ||
 	    !get(description, memory, SF_CLR_CHUNK_TABLE, chunk, &ret->table) ||
 	    !get(description, memory, SF_CLR_TABLE_MODULE, ret->table, &ret->module))
 		return false;

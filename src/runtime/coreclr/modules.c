@@ -10,6 +10,7 @@
 
 #include "base/block.h"
 #include "base/location.h"
+#include "frozen/coreclr/method_id.h"
 #include "runtime/coreclr/image.h"
 #include "runtime/coreclr/utf16.h"
 
@@ -21,13 +22,18 @@
 #define MAX_PATH_UNITS 1024
 #define MAGIC 0x424a5342u                   /* "BSJB" */
 
+static void close_module(struct sf_clr_modules *modules, const struct sf_clr_module *module)
+{
+	modules->n_bytes -= module->n_bytes;
+	sf_block_free(module->bytes);
+	sf_block_free(module->pdb_bytes);
+	free(module->path);
+}
+
 void sf_clr_modules_deinit(struct sf_clr_modules *modules)
 {
-	for (size_t i = 0; i < modules->items.n; i++) {
-		sf_block_free(modules->items.items[i].bytes);
-		sf_block_free(modules->items.items[i].pdb_bytes);
-		free(modules->items.items[i].path);
-	}
+	for (size_t i = 0; i < modules->items.n; i++)
+		close_module(modules, &modules->items.items[i]);
 	sf_vec_deinit(&modules->items);
 }
 
@@ -80,6 +86,7 @@ static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *
 		module->bytes = NULL;
 		return false;
 	}
+	module->n_bytes += size;
 	modules->n_bytes += size;
 	return sf_clr_metadata_open(&module->metadata, module->bytes, size);
 }
@@ -164,21 +171,36 @@ static bool open_module(struct sf_clr_modules *modules, struct sf_clr_module *mo
 		      open_emitted(modules, module, description, memory);
 }
 
-struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
-					  const struct sf_clr_description *description,
-					  const struct sf_reader *memory, uint64_t address)
+/* NULL: there is none, and no room for one. */
+static struct sf_clr_module *find(struct sf_clr_modules *modules, uint64_t address)
 {
-	struct sf_clr_module *module;
-
 	for (size_t i = 0; i < modules->items.n; i++) {
 		if (modules->items.items[i].address == address)
-			return modules->items.items[i].is_open ? &modules->items.items[i] : NULL;
+			return &modules->items.items[i];
 	}
 	if (!address || modules->items.n >= SF_CLR_MAX_MODULES ||
 	    !sf_vec_push(&modules->items, (struct sf_clr_module){ .address = address }))
 		return NULL;
-	module = &modules->items.items[modules->items.n - 1];
-	module->is_open = open_module(modules, module, description, memory);
+	return &modules->items.items[modules->items.n - 1];
+}
+
+/* Of a process that has ended nothing can be read: what is known stands. */
+struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
+					  const struct sf_clr_description *description,
+					  const struct sf_reader *memory, uint64_t address)
+{
+	struct sf_clr_module *module = find(modules, address);
+	uint32_t mark;
+
+	if (!module)
+		return NULL;
+	if (!sf_clr_module_mark(&description->layout, memory, address, &mark))
+		mark = module->mark;
+	if (!module->path || mark != module->mark) {
+		close_module(modules, module);
+		*module = (struct sf_clr_module){ .address = address, .mark = mark };
+		module->is_open = open_module(modules, module, description, memory);
+	}
 	return module->is_open ? module : NULL;
 }
 

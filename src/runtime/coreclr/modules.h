@@ -22,6 +22,8 @@ struct sf_clr_module {
 	bool is_open, has_pdb, sought_pdb;
 	struct sf_clr_metadata metadata, pdb;
 	uint8_t *bytes, *pdb_bytes;    /* owned */
+	uint64_t n_bytes;              /* of both */
+	uint32_t mark;                 /* frozen/coreclr/method_id.h; 0: it could not be read */
 	char *path;                    /* owned; "" where the assembly has no file, its name where it is in that of the program */
 };
 
@@ -32,7 +34,10 @@ struct sf_clr_modules {
 
 void sf_clr_modules_deinit(struct sf_clr_modules *modules);
 
-/* The module whose Module object this is, valid until the next call; NULL: its metadata cannot be read, or no memory. */
+/*
+ * The module whose Module object this is, valid until the next call, as its texts are; NULL: its metadata cannot be read, or no
+ * memory. Where another module has come to the address, it is read.
+ */
 struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 					  const struct sf_clr_description *description,
 					  const struct sf_reader *memory, uint64_t address);

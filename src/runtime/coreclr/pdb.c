@@ -187,6 +187,7 @@ static bool take_pdb(struct sf_clr_modules *modules, struct sf_clr_module *modul
 	    sf_clr_metadata_open(&module->pdb, bytes, size) &&
 	    (!name || sf_clr_pdb_is(&module->pdb, name))) {
 		module->pdb_bytes = bytes;
+		module->n_bytes += size;
 		modules->n_bytes += size;
 		return true;
 	}

@@ -284,6 +284,7 @@ static bool describe_awaiter(struct sf_clr_places *places, const struct sf_frame
 		sf_clr_modules_find(&places->modules, places->description, places->memory, method.module) : NULL;
 	struct function function = { 0 };
 	uint32_t il;
+	bool has_line;
 
 	if (!frame->token) {
 		function.function = function.linkage = sf_intern_string(places->texts, "[its awaiters are not known]");
@@ -291,9 +292,10 @@ static bool describe_awaiter(struct sf_clr_places *places, const struct sf_frame
 	}
 	if (module)
 		method.row = sf_clr_find_method(&module->metadata, type, "MoveNext");
-	describe_method(places, method.row ? &method : NULL, &function);
-	if (module && method.row && sf_clr_module_open_pdb(&places->modules, module, places->memory, places->pid) &&
-	    sf_clr_pdb_await(&module->pdb, method.row, frame->id, &il))
+	has_line = module && method.row && sf_clr_module_open_pdb(&places->modules, module, places->memory, places->pid) &&
+		   sf_clr_pdb_await(&module->pdb, method.row, frame->id, &il);
+	describe_method(places, method.row ? &method : NULL, &function); /* from here on the module is not valid */
+	if (has_line)
 		describe_line(places, &method, il, &function);
 	return sf_vec_push(&places->functions, function);
 }
