@@ -83,6 +83,8 @@ ROWS = [
     limited("CPU", 2),
     # Actions of signals that it sets by number; the short form has one row in each column.
     *(Row("in_actions", str(column)) for column in range(4)),
+    # Children that come back from clone(2) to the top of a stack of their own.
+    *(Row("in_raw_clone", str(column)) for column in range(4)),
     # Names that are nowhere in memory.
     *(Row("in_nowhere", str(column)) for column in range(4)),
 ]

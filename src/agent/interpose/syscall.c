@@ -124,6 +124,15 @@ static enum sf_demand demand_of(const struct sf_filter_call *call)
 	}
 }
 
+/*
+ * A child of clone(2) that begins on a stack of its own comes back to the address on top of it, if it comes from libc's function,
+ * which leaves nothing there.
+ */
+static bool may_have_own_stack(const struct sf_filter_call *call)
+{
+	return (call->number == SYS_clone && call->args[1]) || call->number == SYS_clone3;
+}
+
 /* All six, also of a call that has fewer: as libc's does. */
 SF_INTERPOSED long syscall(long number, ...)
 {
@@ -141,7 +150,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	before(&call);
 	if (sf_interpose_own_action(&call))
 		return 0;
-	if (next && sf_filter_has_dispatch())
+	if (next && (sf_filter_has_dispatch() || may_have_own_stack(&call)))
 		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if (number == SYS_execve || number == SYS_execveat)
 		return sf_interpose_exec(&call);
