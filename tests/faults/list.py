@@ -214,6 +214,7 @@ FAULTS = [
     ("frozen/signal/chain.c", "signal != SIGINT && signal != SIGQUIT && ", "", "test_chain"),
     ("frozen/signal/chain.c", "signal && lets_in_too_many()", "false", "test_chain"),
     ("frozen/signal/chain.c", "if (error || mask == before)", "if (error || mask == before || true)", "test_chain"),
+    ("frozen/signal/handler.c", " && atomic_load_explicit(&tick->entry->serial, memory_order_relaxed) &&", " &&", "test_handler"),
     ("frozen/signal/chain.c", "mask |= action->mask;", "", "test_chain"),
     ("frozen/signal/chain.c", "if (!(action->flags & SA_NODEFER))", "if (true)", "test_chain"),
     ("frozen/signal/slot.c", "sf_slot_word(generation, SF_SLOT_REQUESTED),\n\t\t    sf_slot_word(generation, SF_SLOT_ENTERING)",

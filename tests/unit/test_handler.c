@@ -123,6 +123,9 @@ static void test_what_is_swallowed(void **state)
 	atomic_store(&entry->flags, SF_ENTRY_LEAVING);
 	tick();
 	atomic_store(&entry->flags, 0);
+	atomic_store(&entry->serial, 0);
+	tick();
+	atomic_store(&entry->serial, 1);
 	sf_handler.link.mode = SF_MODE_OFF;
 	tick();
 	sf_handler.link.mode = SF_MODE_HANDLER;

@@ -210,11 +210,12 @@ static void rearm(const struct tick *tick)
 	sf_rearm_next(config, entry, present_ns, next_ns);
 }
 
+/* The clock of the process may ring in a thread whose entry is being filled, or emptied: it has no serial then. */
 static bool is_wanted(const struct tick *tick)
 {
 	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_UNWATCHED;
 
-	return tick->entry && mode_of(tick) != SF_MODE_OFF &&
+	return tick->entry && mode_of(tick) != SF_MODE_OFF && atomic_load_explicit(&tick->entry->serial, memory_order_relaxed) &&
 	       !(atomic_load_explicit(&tick->entry->flags, memory_order_relaxed) & passed_over) &&
 	       !atomic_load_explicit(&tick->entry->api_since_ns, memory_order_relaxed);
 }
