@@ -85,7 +85,7 @@ ROWS = [
     *(Row("in_actions", str(column)) for column in range(4)),
     # Children that come back from clone(2) to the top of a stack of their own.
     *(Row("in_raw_clone", str(column)) for column in range(4)),
-    # Names that are nowhere in memory.
+    # Addresses at which there is nothing.
     *(Row("in_nowhere", str(column)) for column in range(4)),
 ]
 # In the short form each row is in one of the four columns.

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that names files by addresses at which there is no name, and works before and after: the kernel refuses most of
+ * A program that gives the kernel addresses at which there is nothing, and works before and after: the kernel refuses most of
  * these calls, and it must be the kernel that does.
  *
  * in_nowhere NUMBER [SECONDS]: the number says nothing
  */
 #include <fcntl.h>
 #include <spawn.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -37,6 +39,17 @@ static void look_at(const char *name)
 	close(folder);
 }
 
+static void wait_for_signals(const void *address)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (address) /* for ever */
+		say("sigtimedwait", sigtimedwait(&none, NULL, address));
+	say("sigtimedwait of a set", sigtimedwait(address, NULL, &(struct timespec){ 0 }));
+	say("signalfd", signalfd(-1, address, SFD_CLOEXEC));
+}
+
 int main(int argc, char **argv)
 {
 	const int64_t ns = argument(argc, argv, 2, 0.3) * NS_PER_S;
@@ -47,6 +60,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		execute(nowhere[i]);
 		look_at(nowhere[i]);
+		wait_for_signals(nowhere[i]);
 	}
 	spin_after(ns);
 	return 0;

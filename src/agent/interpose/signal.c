@@ -264,12 +264,12 @@ static int wait_once(const sigset_t *set, siginfo_t *info, const struct timespec
 		sf_raw4(SYS_rt_sigtimedwait, set, info, time, sizeof(uint64_t)));
 }
 
-/* The kernel refuses a time below zero. One that is too long for this clock is for ever. */
-static uint64_t moment_in(const struct timespec *time)
+/* The kernel has taken the time: it is none below zero. One that is too long for this clock is for ever. */
+static uint64_t moment_behind(uint64_t start_ns, const struct timespec *time)
 {
-	const uint64_t now_ns = sf_raw_now_ns(), seconds = (uint64_t)time->tv_sec;
+	const uint64_t seconds = (uint64_t)time->tv_sec;
 
-	return seconds < (UINT64_MAX - now_ns) / NS_PER_S ? now_ns + seconds * NS_PER_S + (uint64_t)time->tv_nsec : UINT64_MAX;
+	return seconds < (UINT64_MAX - start_ns) / NS_PER_S ? start_ns + seconds * NS_PER_S + (uint64_t)time->tv_nsec : UINT64_MAX;
 }
 
 static struct timespec left_until(uint64_t until_ns)
@@ -288,15 +288,19 @@ static bool is_ours(int signal, const siginfo_t *info)
 	return signal > 0 && hooks && sf_agent_signal_is_ours(signal) && hooks->is_sent(info);
 }
 
+/* What the kernel may refuse to read is read behind it. */
 SF_INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
 {
+	const uint64_t start_ns = sf_raw_now_ns();
 	siginfo_t own_info, *into = info ? info : &own_info;
-	struct timespec left = time ? *time : (struct timespec){ 0 };
-	const uint64_t until_ns = moment_in(&left);
-	int signal;
+	struct timespec left;
+	int signal = wait_once(set, into, time);
 
-	while (is_ours(signal = wait_once(set, into, time ? &left : NULL), into))
-		left = left_until(until_ns);
+	while (is_ours(signal, into)) {
+		if (time)
+			left = left_until(moment_behind(start_ns, time));
+		signal = wait_once(set, into, time ? &left : NULL);
+	}
 	return signal;
 }
 
@@ -329,17 +333,23 @@ static bool is_empty(const sigset_t *set)
 	return true;
 }
 
+/* Made as the program wants it, and then without our signal: what the kernel may refuse to read is read behind it. */
 SF_INTERPOSED int signalfd(int fd, const sigset_t *mask, int flags)
 {
 	signalfd_fn *next = (signalfd_fn *)sf_interpose_find(SF_NEXT_signalfd);
-	sigset_t others = *mask;
+	const int made = next ? next(fd, mask, flags) : -1;
+	sigset_t others;
 
+	if (!next)
+		errno = ENOSYS;
+	if (made < 0)
+		return made;
+	others = *mask;
 	for (int signal = 1; signal <= SIGRTMAX; signal++) {
 		if (sf_agent_signal_is_ours(signal))
 			sigdelset(&others, signal);
 	}
-	if (next)
-		return next(fd, is_empty(&others) ? mask : &others, flags);
-	errno = ENOSYS;
-	return -1;
+	if (memcmp(&others, mask, KERNEL_SIGSET_SIZE) != 0 && !is_empty(&others))
+		next(made, &others, 0);
+	return made;
 }
