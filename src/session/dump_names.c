@@ -159,6 +159,12 @@ static bool add_image(struct images *images, struct naming *naming, size_t first
 	return false;
 }
 
+/* A file that was written to since it was opened has other functions at these addresses. */
+static bool has_names(struct sf_image *image)
+{
+	return image->fd >= 0 && !sf_image_is_rewritten(image);
+}
+
 /* Each image with a file, with all its places. */
 static bool add_images(struct images *images, struct naming *naming)
 {
@@ -171,7 +177,7 @@ static bool add_images(struct images *images, struct naming *naming)
 			if (naming->places.items[first + n].image != image)
 				break;
 		}
-		if (image && sf_images_get(naming->dumps->walker.images, image)->fd >= 0)
+		if (image && has_names(sf_images_get(naming->dumps->walker.images, image)))
 			fine = add_image(images, naming, first, n);
 	}
 	return fine;
