@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -81,6 +82,24 @@ def test_it_execs(stillframe, tmp_path, children):
     assert min(recording.rows("SELECT cpu_counted_ns FROM threads"))[0] >= 0
     # 30 programs, each spinning in the same function: after an exec the maps are read anew.
     assert recording.total_shares().get("spin_before_exec", 0) > 0.7, recording.total_shares()
+
+
+THREAD_EXECS = """
+import os, sys, threading, time
+def spin_and_execute():
+    while time.thread_time() < 0.4: pass
+    os.execv(sys.executable, [sys.executable, "-c", "import time; print('cpu_seconds', time.process_time())"])
+threading.Thread(target=spin_and_execute).start()
+"""
+
+
+@pytest.mark.parametrize("engine", ["ptrace", "perf"])
+def test_a_thread_that_executes_counts_once(stillframe, tmp_path, engine):
+    """It goes on under the id of the first thread, which slept, and its CPU time until then is not the first thread's as well."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "--", sys.executable, "-c", THREAD_EXECS)
+    seen, lost, counted = recording.cpu()
+    used = cpu_told(done.out)
+    assert max(counted, seen + lost) < used + 0.1 and used > 0.4, (seen, lost, counted, used)
 
 
 def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):

@@ -367,18 +367,50 @@ static void ticks_add_up(void **state)
 	assert_int_equal(asleep, 32);
 }
 
+static void expect_counted(uint64_t ms)
+{
+	assert_int_equal(thread->account.cpu_ns, ms * MS);
+	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, ms * MS);
+	assert_true(thread->run.cpu_ns - thread->kernel_time.counted_ns <= ms * MS);
+	assert_true(thread->run.cpu_ns - thread->use.cpu_ns <= ms * MS);
+}
+
 /* Another thread has executed a program and has this one's id since: its count is its own, and nothing is negative. */
 static void a_count_that_falls_is_another_thread_s(void **state)
 {
 	(void)state;
-	look_after(10, 30, SF_STATE_RUNNING);
+	look_after(30, 30, SF_STATE_RUNNING);
 	run.cpu_ns = 2 * MS;
 	look_after(10, 0, SF_STATE_RUNNING);
-	assert_int_equal(thread->account.cpu_ns, 30 * MS);
-	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 30 * MS);
+	expect_counted(30);
 	look_after(10, 4, SF_STATE_RUNNING);
-	assert_int_equal(thread->account.cpu_ns, 34 * MS);
-	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 34 * MS);
+	expect_counted(34);
+	run.cpu_ns += 5 * MS;
+	run.switches = 2;
+	look_after(10, 0, SF_STATE_RUNNING);
+	expect_counted(34);
+}
+
+/* The other one has used more: no thread uses more CPU time than the time that passes. What it used is in its own account. */
+static void a_count_that_grows_too_much_is_another_thread_s(void **state)
+{
+	bool ran;
+
+	(void)state;
+	look_after(30, 5, SF_STATE_RUNNING);
+	run.wait_ns += 70 * MS;
+	look_after(10, 600, SF_STATE_RUNNING);
+	expect_counted(5);
+	look_after(10, 4, SF_STATE_RUNNING);
+	expect_counted(9);
+	run.cpu_ns += 600 * MS;
+	run.wait_ns += 70 * MS;
+	run.switches++;
+	now_ns += 10 * MS;
+	assert_true(sf_thread_measure(thread, now_ns, &ran) && ran);
+	expect_counted(9);
+	assert_int_equal(thread->account.awake_ns, 50 * MS);
+	assert_int_equal(thread->account.asleep_ns, 10 * MS);
 }
 
 static void the_end_is_seen(void **state)
@@ -808,6 +840,7 @@ int main(void)
 		TEST(a_waiting_sample_leaves_the_cpu_time),
 		TEST(ticks_add_up),
 		TEST(a_count_that_falls_is_another_thread_s),
+		TEST(a_count_that_grows_too_much_is_another_thread_s),
 		TEST(the_end_is_seen),
 		TEST(a_wait_since_before_the_tick_is_no_cpu),
 		TEST(a_wait_since_before_the_look_is_no_cpu),

@@ -50,6 +50,8 @@ static union {
 	uint8_t room[sizeof(struct sf_stack_copy) + SF_PERF_MAX_RECORD];
 } buffer;
 
+uint64_t __real_sf_now_ns(void);
+uint64_t __wrap_sf_now_ns(void);
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 struct sf_thread *__wrap_sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
@@ -69,6 +71,14 @@ struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, ui
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 			  const struct sf_weight *weight);
+
+/* Time goes on by as much as threads have run. */
+static uint64_t ran_ns;
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return __real_sf_now_ns() + ran_ns;
+}
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
 {
@@ -281,6 +291,7 @@ static void sample(unsigned cpu, int32_t pid, int32_t tid, uint64_t time_ns)
 static void ran(unsigned i, uint64_t ms)
 {
 	runs[i].cpu_ns += ms * MS;
+	ran_ns += ms * MS;
 	runs[i].switches++;
 }
 
@@ -461,22 +472,67 @@ static void fork_of(unsigned cpu, int32_t pid, int32_t parent, uint64_t time_ns)
 	append(cpu, &made);
 }
 
-static void test_ends_are_counted(void **state)
+static void exit_of(int32_t pid, int32_t tid, uint64_t time_ns)
 {
 	struct made_record made;
 
+	made_begin(&made, PERF_RECORD_EXIT, 0);
+	made_ids(&made, pid, pid);
+	made_ids(&made, tid, 12);
+	made_u64(&made, time_ns);
+	made_identity(&made, pid, tid, time_ns, 0);
+	made_end(&made);
+	append(0, &made);
+}
+
+static void test_ends_are_counted(void **state)
+{
 	(void)state;
-	for (unsigned i = 0; i < 3; i++) {
-		made_begin(&made, PERF_RECORD_EXIT, 0);
-		made_ids(&made, 10, 10);
-		made_ids(&made, 13 + (int32_t)i, 12);
-		made_u64(&made, i + 1);
-		made_identity(&made, 10, 13 + (int32_t)i, i + 1, 0);
-		made_end(&made);
-		append(0, &made);
-	}
+	for (unsigned i = 0; i < 3; i++)
+		exit_of(10, 13 + (int32_t)i, i + 1);
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(perf.n_ends, 3);
+}
+
+/*
+ * The first thread exits, and another one executes a program: from then on its counts are those of the first one's id. Where
+ * its entry is not known, as there are several that have not exited, what it used before the exec is nobody's a second time.
+ */
+static void executes(bool knows_other)
+{
+	bool is_changed;
+
+	sample(0, 10, 10, 1);
+	sample(0, 10, 11, 2);
+	ran(0, 1);
+	ran(1, 300);
+	sf_perf_batch(&perf, MS);
+	for (int32_t i = knows_other ? 2 : 3; i < N_THREADS; i++)
+		exit_of(10, 10 + i, 3);
+	exit_of(10, 10, 4);
+	sf_perf_batch(&perf, 10 * MS);
+	runs[0] = runs[1];
+	ran_ns += 1000 * MS; /* as much time has passed as the counts say */
+	assert_false(sf_thread_measure(&threads[0], 10 * MS, &is_changed));
+	exec(10, 10, 6);
+	sf_perf_batch(&perf, 20 * MS);
+	ran(0, 4);
+	sample(0, 10, 10, 7);
+	sf_perf_batch(&perf, 30 * MS);
+	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, 5 * MS);
+	assert_int_equal(threads[1].run.cpu_ns - threads[1].first_cpu_ns, 300 * MS);
+}
+
+static void test_a_thread_that_executes_counts_once(void **state)
+{
+	(void)state;
+	executes(true);
+}
+
+static void test_an_unknown_thread_that_executes_counts_once(void **state)
+{
+	(void)state;
+	executes(false);
 }
 
 /* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
@@ -1217,6 +1273,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ends_are_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_counts_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_unknown_thread_that_executes_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_the_kernel_found_in_user_mode, set_up, tear_down),

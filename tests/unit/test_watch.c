@@ -37,6 +37,8 @@ static uint64_t own_cpu_ns, scan_cost_ns, start_clock;
 static uint64_t runs_ns; /* CPU time that the first thread of a process uses between the look at the process and the list of its threads */
 static unsigned n_lists, n_names; /* of threads; readings of a name */
 static char told[4096];
+static uint64_t now_ns;
+static uint64_t ran_ns; /* time goes on by as much as threads have run */
 
 static struct fake_process *process_of(int32_t pid)
 {
@@ -87,6 +89,7 @@ static void run(int32_t tid, uint64_t ns)
 
 	thread->cpu_ns += ns;
 	process_of(thread->pid)->cpu_ns += ns;
+	ran_ns += ns;
 }
 
 static void end_thread(int32_t tid)
@@ -114,6 +117,7 @@ static void end_unreaped(int32_t pid)
 	}
 }
 
+uint64_t __wrap_sf_now_ns(void);
 bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret);
 bool __wrap_sf_process_descendants(struct sf_ids *parents);
 bool __wrap_sf_process_cpu(int32_t pid, uint64_t *ns_ret);
@@ -129,6 +133,11 @@ bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
 bool __wrap_sf_task_lives(int32_t pid, int32_t tid);
 bool __wrap_sf_process_is_kernel(int32_t pid);
 uint64_t __wrap_sf_raw_thread_cpu_ns(void);
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return now_ns + ran_ns;
+}
 
 bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret)
 {
@@ -344,7 +353,6 @@ static void expect(const char *expected)
 
 static struct sf_capture_options options;
 static struct sf_watch watch;
-static uint64_t now_ns;
 
 /* Process 40 of 1, with thread 40, 100 times a second. */
 static int set_up(void **state)

@@ -201,14 +201,25 @@ static void note_newcomers_exec(struct sf_perf *perf, const struct sf_perf_recor
 		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
 }
 
+/* In the first pass, so that it is known before the exec of another thread that goes on under this one's id. */
+static void note_exit(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	if (thread)
+		thread->exited_ns = record->time_ns;
+}
+
 static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
 	if (!thread && !sf_watch_is_sampled(&perf->base.watch) && sf_perf_concerns(perf, record->pid))
 		thread = meet(perf, record, now_ns);
-	if (thread)
-		thread->exec_ns = record->time_ns;
+	if (!thread)
+		return;
+	thread->exec_ns = record->time_ns;
+	sf_watch_take_over(&perf->base.watch, record->pid);
 }
 
 static void count_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
@@ -251,6 +262,14 @@ static void count_end(struct sf_perf *perf, const struct sf_perf_record *record,
 		thread->ended_cpu_ns += record->cpu_ns;
 }
 
+static void begin_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (record->type == PERF_RECORD_FORK)
+		meet_child(perf, record, now_ns);
+	else
+		note_exit(perf, record);
+}
+
 typedef void record_fn(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns);
 
 /* `types`: a bit for each type of record. */
@@ -284,7 +303,7 @@ static void meet_children(struct sf_perf *perf, uint64_t now_ns)
 
 	do {
 		n_before = watch->processes.n;
-		for_each(perf, 1u << PERF_RECORD_FORK, meet_child, now_ns);
+		for_each(perf, 1u << PERF_RECORD_FORK | 1u << PERF_RECORD_EXIT, begin_record, now_ns);
 	} while (sf_perf_is_wide(perf) && watch->processes.n > n_before);
 }
 

@@ -6,7 +6,6 @@
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
 
-#define TICK_NS 10000000 /* the kernel brings the count of a thread that runs up to date so often, at least */
 #define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
 #define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
 #define OVERDUE_PERIODS 40      /* of CPU time without a sample */
@@ -24,7 +23,7 @@ void sf_on_cpu_counted(struct sf_on_cpu *on_cpu, uint64_t cpu_ns, uint64_t now_n
 /* The count was read when the thread had run for so long. */
 static uint64_t late(uint64_t ran_ns)
 {
-	return ran_ns < TICK_NS ? ran_ns : TICK_NS;
+	return ran_ns < SF_ON_CPU_LATE_NS ? ran_ns : SF_ON_CPU_LATE_NS;
 }
 
 void sf_on_cpu_switch(struct sf_on_cpu *on_cpu, uint64_t time_ns, bool leaves)
@@ -37,7 +36,7 @@ void sf_on_cpu_switch(struct sf_on_cpu *on_cpu, uint64_t time_ns, bool leaves)
 	if (!leaves || !since_ns || time_ns <= counted_ns)
 		return;
 	if (since_ns <= counted_ns)
-		on_cpu->late_ns = is_first ? TICK_NS : late(counted_ns - since_ns);
+		on_cpu->late_ns = is_first ? SF_ON_CPU_LATE_NS : late(counted_ns - since_ns);
 	on_cpu->ran_ns += time_ns - (since_ns > counted_ns ? since_ns : counted_ns);
 }
 
@@ -50,8 +49,8 @@ static uint64_t most_of(const struct sf_on_cpu *on_cpu, const struct sf_switches
 	if (!on_cpu->counted_ns)
 		return UINT64_MAX;
 	if (!switches->are_recorded)
-		return now_ns - on_cpu->counted_ns + TICK_NS;
-	return sf_on_cpu_is_complete(on_cpu, switches) ? on_cpu->late_ns : TICK_NS;
+		return now_ns - on_cpu->counted_ns + SF_ON_CPU_LATE_NS;
+	return sf_on_cpu_is_complete(on_cpu, switches) ? on_cpu->late_ns : SF_ON_CPU_LATE_NS;
 }
 
 uint64_t sf_on_cpu_end(const struct sf_on_cpu *on_cpu, uint64_t ended_ns, const struct sf_switches *switches, uint64_t now_ns)

@@ -41,6 +41,9 @@ struct sf_thread_account {
 
 /* --- the CPU time by the records of switches --- */
 
+/* By which the kernel's count of a thread that runs may be late: it is brought up to date at each of the kernel's ticks, at least. */
+#define SF_ON_CPU_LATE_NS 10000000
+
 /* The CPU time of a thread, by the kernel's count and the records since. */
 struct sf_on_cpu {
 	uint64_t cpu_ns;         /* the kernel's count, as it was last read ... */

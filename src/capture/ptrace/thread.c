@@ -71,15 +71,54 @@ void sf_thread_destroy(struct sf_thread *thread)
 	free(thread);
 }
 
-/* Less than before: another thread has executed a program, and has this one's id and its own count since. */
-static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
+/*
+ * Another thread of the process has executed a program. It has this one's id and its own counts since: these have fallen, or
+ * have grown by more than the time that has passed.
+ */
+static bool is_of_another(const struct sf_thread *thread, const struct sf_task_run *run, uint64_t now_ns)
 {
-	if (run->cpu_ns > thread->run.cpu_ns)
-		thread->account.cpu_ns += run->cpu_ns - thread->run.cpu_ns;
-	else
-		thread->first_cpu_ns -= thread->run.cpu_ns - run->cpu_ns;
+	const uint64_t counted_ns = thread->on_cpu.counted_ns;
+
+	return run->cpu_ns < thread->run.cpu_ns || run->switches < thread->run.switches ||
+	       (counted_ns && run->cpu_ns - thread->run.cpu_ns > now_ns - counted_ns + SF_ON_CPU_LATE_NS);
+}
+
+/* What the other thread has used until now is in its own account. */
+static void take_over(struct sf_thread *thread, const struct sf_task_run *run)
+{
+	const uint64_t others_ns = run->cpu_ns - thread->run.cpu_ns; /* below zero, too */
+
+	thread->first_cpu_ns += others_ns;
+	thread->kernel_time.counted_ns += others_ns;
+	thread->use.cpu_ns += others_ns;
+	thread->use.switches += run->switches - thread->run.switches;
 	thread->run = *run;
-	sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, sf_now_ns());
+}
+
+/* Returns the thread's counts before. */
+static struct sf_task_run count_run(struct sf_thread *thread, const struct sf_task_run *run)
+{
+	const uint64_t now_ns = sf_now_ns();
+	struct sf_task_run before;
+
+	if (is_of_another(thread, run, now_ns))
+		take_over(thread, run);
+	before = thread->run;
+	thread->account.cpu_ns += run->cpu_ns - before.cpu_ns;
+	thread->run = *run;
+	sf_on_cpu_counted(&thread->on_cpu, run->cpu_ns, now_ns);
+	return before;
+}
+
+void sf_thread_take_over(struct sf_thread *thread, const struct sf_thread *other)
+{
+	struct sf_task_run run;
+
+	thread->exited_ns = 0;
+	if (other)
+		take_over(thread, &other->run);
+	else if (sf_task_run(&thread->task, &run))
+		take_over(thread, &run);
 }
 
 /* After a hold in its sleep the thread may have gone to another one before its counts were read. */
@@ -139,6 +178,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	if (!sf_task_run(&thread->task, &run))
 		return false;
 	if (slept_on(thread, &run)) {
+		sf_on_cpu_counted(&thread->on_cpu, run.cpu_ns, thread->looked_ns);
 		sf_thread_add_elapsed(thread, now_ns);
 		if (thread->n_same < UINT8_MAX)
 			thread->n_same++;
@@ -314,14 +354,13 @@ void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 {
 	const int64_t elapsed_ns = (int64_t)(now_ns - thread->seen_ns);
-	const struct sf_task_run before = thread->run;
+	struct sf_task_run run, before;
 	int64_t awake_ns;
-	struct sf_task_run run;
 
-	if (!sf_task_run(&thread->task, &run))
+	if (thread->exited_ns || !sf_task_run(&thread->task, &run))
 		return false;
-	*ran_ret = run.switches != before.switches || run.cpu_ns != before.cpu_ns;
-	count_run(thread, &run);
+	*ran_ret = run.switches != thread->run.switches || run.cpu_ns != thread->run.cpu_ns;
+	before = count_run(thread, &run);
 	awake_ns = awake_since(thread, &before);
 	if (!sf_thread_awake(thread) && awake_ns > SF_LONGEST_WAIT_NS && awake_ns > elapsed_ns)
 		awake_ns = elapsed_ns > SF_LONGEST_WAIT_NS ? elapsed_ns : SF_LONGEST_WAIT_NS;

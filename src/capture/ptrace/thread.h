@@ -152,6 +152,7 @@ struct sf_thread {
 	uint64_t seen_ns;        /* time of the last tick that looked ... */
 	uint64_t looked_ns;      /* ... and when the thread's turn came */
 	uint64_t ended_cpu_ns;   /* its CPU time by the kernel's record of its end; 0: unknown */
+	uint64_t exited_ns;      /* when it exited, by a record; 0: there is none. From then on its id's counts may be another thread's */
 	struct sf_on_cpu on_cpu; /* the same since run.cpu_ns was read, by the records of its switches (account.h) */
 	uint64_t exec_ns;        /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be read */
@@ -212,6 +213,12 @@ static inline bool sf_thread_needs_displacement(const struct sf_thread *thread)
 {
 	return thread->use.is_some && (thread->use.turns_are_short || thread->use.in_calls > SF_MANY_CALLS);
 }
+
+/*
+ * Another thread of the process has executed a program, and goes on under this one's id, with its counts. What it had used when
+ * they were last read is in its own account. NULL: nothing is known of it, and its counts are read now.
+ */
+void sf_thread_take_over(struct sf_thread *thread, const struct sf_thread *other);
 
 /* Whether the thread still sleeps in the sleep in which it was interrupted. */
 bool sf_thread_was_held(const struct sf_thread *thread);

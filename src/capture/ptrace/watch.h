@@ -177,6 +177,12 @@ void sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin);
 /* The process has executed a program, which gives it this name. */
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 
+/*
+ * The process executes a program. Where its first thread has exited before, the only one that has not does that, and goes on under
+ * the first one's id (execve(2), "Effect on process attributes"). Called before the first one's counts are read again.
+ */
+void sf_watch_take_over(const struct sf_watch *watch, int32_t pid);
+
 /* The thread has another name now. */
 void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
 
