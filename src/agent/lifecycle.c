@@ -36,6 +36,7 @@
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 SF_CHILD_DATA static pid_t loaded_pid;
+SF_CHILD_DATA static bool is_forked; /* in another PID namespace it may have its parent's number */
 static bool not_meant;     /* the options are for another process, and for none that this one starts */
 SF_CHILD_DATA static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
@@ -198,7 +199,7 @@ static const char *useless_variable(const char *program, bool child)
 		return sf_variable();
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
 		return NULL;
-	return child || !is_for_us(&asked) ? sf_variable() : NULL;
+	return child || is_forked || !is_for_us(&asked) ? sf_variable() : NULL;
 }
 
 /* --- calls that demand something of all threads --- */
@@ -274,6 +275,7 @@ SF_CHILD_CODE static void after_fork_in_child(void)
 	bool was;
 
 	loaded_pid = getpid();
+	is_forked = true;
 	sf_fork_renew_all();
 	sf_heap_after_fork_in_child();
 	sf_filter_after_fork_in_child();

@@ -125,15 +125,19 @@ def test_fork_storm(inside, walk, children):
 
 
 @by_both_walks
-def test_fork_of_the_first_process_of_a_namespace(inside, walk):
-    """Its child, in another namespace, has the number 1, too: it is a child all the same, and ends."""
+@pytest.mark.parametrize("how", ["exit", "exec"])
+def test_fork_of_the_first_process_of_a_namespace(inside, walk, how):
+    """Its child, in another namespace, has the number 1, too: it is a child all the same, and ends. What it
+    executes has no agent, which would write into the same file."""
     need_root()
     need("unshare")
-    given = inside.environment("rate=999hz,walk=" + walk, os.path.join(inside.folder, "first.sfs"))
+    out = os.path.join(inside.folder, "first.sfs")
+    given = inside.environment("rate=999hz,walk=" + walk, out)
     words = ["%s=%s" % (name, given[name]) for name in ("LD_PRELOAD", "STILLFRAME")]
-    ran = inside(["unshare", "--pid", "--fork", "--mount-proc", "env", *words, program("in_first")], options=None)
-    assert ran.status == 7 and "1: status 700" in ran.said, ran
-    assert Report(inside.stillframe, os.path.join(inside.folder, "first.sfs")).samples > 0
+    ran = inside(["unshare", "--pid", "--fork", "--mount-proc", "env", *words, program("in_first"), how], options=None)
+    assert ran.status == 7 and "1: status 700" in ran.said and "with an agent" not in ran.said, ran
+    report = Report(inside.stillframe, out)
+    assert report.cpu()[2] > 0.15, (report.cpu(), report.total_shares())
 
 
 @pytest.mark.long("handler")
