@@ -46,6 +46,19 @@ def run(*command, timeout=300, **options):
     return time.monotonic() - start, done.stdout
 
 
+# STILLFRAME names the program here, and would be the agent's options in a target.
+PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+
+
+def cpu_ms(folder, *command):
+    """What a program that prints how much CPU time it used says."""
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          env={**PLAIN, "TMPDIR": str(folder)})
+    if done.returncode:
+        sys.exit("%s: status %d" % (command, done.returncode))
+    return float(done.stdout)
+
+
 def peak_memory(*command, timeout=300):
     """(MiB, seconds, output): the peak resident size of one command, as wait4 gives it."""
     with tempfile.TemporaryFile("w+") as out:

@@ -14,7 +14,7 @@ ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 SECONDS = 2
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-dotnet-"))
 PROGRAM = compile_program(FOLDER, "Clock")
-PLAIN = {**{name: value for name, value in os.environ.items() if name != "STILLFRAME"}, "TMPDIR": str(FOLDER)}
+PLAIN = {**PLAIN, "TMPDIR": str(FOLDER)}
 OURS = [STILLFRAME, "record", "-d", "%ds" % SECONDS, "-o", str(FOLDER / "r.sfr"), "-e"]
 
 

@@ -14,14 +14,6 @@ from test_dotnet import compile_program
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-dotnet-"))
 LOOPS = [("allocation", "allocate", 200000000), ("exception", "throw", 1000000)]
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
-
-
-def cpu_ms(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, env={**PLAIN, "TMPDIR": str(FOLDER)})
-    if done.returncode:
-        sys.exit("%s: status %d" % (command, done.returncode))
-    return float(done.stdout)
 
 
 def main():
@@ -30,8 +22,8 @@ def main():
     for event, loop, n in LOOPS:
         factors, without = [], []
         for _ in range(ROUNDS):
-            without.append(cpu_ms("dotnet", program, loop, n))
-            factors.append(cpu_ms(STILLFRAME, "record", "-q", "--event", event, "-o", FOLDER / "r.sfr", "--", "dotnet", program, loop, n) / without[-1])
+            without.append(cpu_ms(FOLDER, "dotnet", program, loop, n))
+            factors.append(cpu_ms(FOLDER, STILLFRAME, "record", "-q", "--event", event, "-o", FOLDER / "r.sfr", "--", "dotnet", program, loop, n) / without[-1])
             os.unlink(FOLDER / "r.sfr")
         rows.append([event, "%.0f ns" % (median(without) * 1e6 / n), "%.2f" % median(factors), "%.2f to %.2f" % (min(factors), max(factors))])
     table("Events of .NET, %d rounds" % ROUNDS, rows, ["event", "CPU time of one without it", "with the event, median", "in all rounds"])

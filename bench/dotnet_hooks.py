@@ -18,14 +18,6 @@ LOOPS = [("fib", 40), ("words", 30)]
 WAYS = [("own walk", ["--dotnet-walk", "own"]), ("shadow", ["--dotnet-walk", "shadow"]),
         ("shadow, no method", ["--dotnet-walk", "shadow", "--shadow-only", "^$"]),
         ("shadow, Demo.Calls.Words", ["--dotnet-walk", "shadow", "--shadow-only", r"^Demo\.Calls\.Words$"])]
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
-
-
-def cpu_ms(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**PLAIN, "TMPDIR": str(FOLDER)})
-    if done.returncode:
-        sys.exit("%s: status %d" % (command, done.returncode))
-    return float(done.stdout)
 
 
 def main():
@@ -33,9 +25,9 @@ def main():
     factors = {}
     for _ in range(ROUNDS):
         for loop, n in LOOPS:
-            alone = cpu_ms("dotnet", program, loop, n)
+            alone = cpu_ms(FOLDER, "dotnet", program, loop, n)
             for way, arguments in WAYS:
-                took = cpu_ms(STILLFRAME, "record", "-q", "-e", "signal", *arguments, "-o", FOLDER / "r.sfr", "--", "dotnet", program, loop, n)
+                took = cpu_ms(FOLDER, STILLFRAME, "record", "-q", "-e", "signal", *arguments, "-o", FOLDER / "r.sfr", "--", "dotnet", program, loop, n)
                 factors.setdefault((loop, way), []).append(took / alone)
                 os.unlink(FOLDER / "r.sfr")
     rows = [[loop, way, "%.2f" % median(found), "%.2f to %.2f" % (min(found), max(found))] for (loop, way), found in factors.items()]

@@ -6,7 +6,6 @@ The target (stalls.c, 64 frames deep) measures its own gaps, so every tool is ju
 time: the longest gap around it. Recording: the holds that stillframe counts, beside the target's gaps.
 """
 import signal
-import sqlite3
 import sys
 import time
 

@@ -44,6 +44,9 @@ LONG = os.environ.get("STILLFRAME_LONG") == "1"
 STILLFRAME = os.path.abspath(os.environ.get("STILLFRAME") or os.path.join(HERE, "../../build/stillframe"))
 AGENT = os.path.abspath(os.environ.get("STILLFRAME_AGENT") or
                         os.path.join(os.path.dirname(STILLFRAME), "libstillframe-agent.so"))
+needs_agent = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+# STILLFRAME names the program under test here, and would be the agent's options in a target.
+PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 
 
 def programs_folder():
@@ -400,8 +403,7 @@ class Inside:
 @pytest.fixture
 def inside(stillframe, tmp_path):
     """Skips where the agent was not built."""
-    if not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
+    need_agent()
     return Inside(stillframe, tmp_path)
 
 
@@ -414,6 +416,11 @@ def need(*names):
         if shutil.which(name) is None:
             pytest.skip("%s is not installed" % name)
     return [shutil.which(name) for name in names]
+
+
+def need_agent():
+    if not os.path.exists(AGENT):
+        pytest.skip("%s is not built here" % AGENT)
 
 
 def need_root():
@@ -467,6 +474,9 @@ def everybodys():
         yield Everybodys(folder)
 
 
-@pytest.fixture(scope="session")
-def long_version():
-    return LONG
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A recording that nobody has damaged."""
+    folder = tmp_path_factory.mktemp("good")
+    Stillframe(folder)("record", "-F", "499", "-o", folder / "good.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.5).ok()
+    return folder / "good.sfr"

@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import re
 import subprocess
 import time
 
@@ -31,6 +32,11 @@ def tids_of(pid):
         return sorted(int(tid) for tid in os.listdir("/proc/%d/task" % pid))
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def switches_of(pid):
+    """{tid: [voluntary, involuntary]}"""
+    return {tid: re.findall(r"ctxt_switches:\t(\d+)", read("/proc/%d/task/%d/status" % (pid, tid))) for tid in tids_of(pid)}
 
 
 def cpu_of(pid):

@@ -41,6 +41,13 @@ def redone(data):
     return bytes(whole)
 
 
+def stream_record(kind, fixed, *texts):
+    """A record of a stream (docs/stream.md)."""
+    body = fixed + b"".join(texts)
+    body += bytes(-len(body) % 8)
+    return struct.pack("<IHH", len(body) + 8, kind, 0) + body
+
+
 def has_begun(path):
     """It has been written to its file once. Who dies in the midst of that first time leaves none."""
     if not path.exists() or path.stat().st_size < PAGE:

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, need
+from conftest import AGENT, PROGRAMS, need, needs_agent
 from processes import read
 from recordings import Report
 
@@ -18,7 +18,7 @@ LOOK = ("import os\nprint('threads', len(os.listdir('/proc/self/task')))\n"
         "print('low', sorted(int(f) for f in os.listdir('/proc/self/fd') if 2 < int(f) < 100)[1:])\n"
         "print('says', os.environ.get('STILLFRAME'))\n")
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+pytestmark = needs_agent
 
 
 def run(command, text=None, folder=None, **environment):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bpf engine: threads that do not run are read without a hold, with all their registers."""
 import os
-import re
 import signal
 import subprocess
 
 import pytest
 
 from conftest import NOBODY, need, need_findings
-from processes import Target, read, status_of, tids_of, until
+from processes import Target, read, status_of, switches_of, tids_of, until
 
 pytestmark = pytest.mark.waits
 
@@ -21,11 +20,6 @@ def bpf_works(stillframe):
     need_findings(stillframe("doctor").out, "the kernel says what it has saved")
 
 
-def switches(pid):
-    """{tid: [voluntary, involuntary]}"""
-    return {tid: re.findall(r"ctxt_switches:\t(\d+)", read("/proc/%d/task/%d/status" % (pid, tid))) for tid in tids_of(pid)}
-
-
 def stacks(dump):
     return {thread["tid"]: (thread["name"], thread["state"], thread["wait"], thread["end"],
                             [(frame["pc"], frame["function"]) for frame in thread["frames"]]) for thread in dump["threads"]}
@@ -35,9 +29,9 @@ def stacks(dump):
 def test_a_thousand_sleepers(stillframe, target):
     """In several kinds of calls: each is there, none was woken, no call failed, and the stacks are those by ptrace."""
     t = target("many_threads", 1000, 4, 0).falls_asleep()
-    before = switches(t.pid)
+    before = switches_of(t.pid)
     dump = stillframe.dump(t.pid)
-    assert switches(t.pid) == before, "somebody was woken"
+    assert switches_of(t.pid) == before, "somebody was woken"
     assert dump["engine"] == "bpf" and not dump["losses"]
     assert sorted(thread["tid"] for thread in dump["threads"]) == tids_of(t.pid)
     for thread in dump["threads"]:
@@ -52,9 +46,9 @@ def test_a_thousand_sleepers(stillframe, target):
 def test_all_registers_are_known(stillframe, target, shape):
     """A thread whose caller /proc's registers do not show, in a call that fails if it is held: no frame is inferred."""
     t = target("inferred_O0", shape).falls_asleep()
-    before = switches(t.pid)
+    before = switches_of(t.pid)
     thread, = stillframe.dump(t.pid)["threads"]
-    assert switches(t.pid) == before
+    assert switches_of(t.pid) == before
     assert thread["end"] == "root" and thread["wait"]["syscall"] == "epoll_wait"
     assert not [frame for frame in thread["frames"] if frame["via"] == "inferred"]
 
@@ -98,10 +92,10 @@ def test_sleepers_are_recorded(stillframe, tmp_path, target, engine):
     """None is woken, and each has whole stacks; also where /proc has too few registers."""
     for program, arguments, n in (("many_threads", (40, 20, 0), 41), ("inferred_O0", ("alloca",), 1)):
         t = target(program, *arguments).falls_asleep()
-        before = switches(t.pid)
+        before = switches_of(t.pid)
         done, recording = stillframe.record(tmp_path / ("%s.sfr" % program), "--engine", engine, "-p", t.pid, "-d", "600ms")
         assert done.status == 0, done
-        assert switches(t.pid) == before, "somebody was woken"
+        assert switches_of(t.pid) == before, "somebody was woken"
         assert recording.value("SELECT count(DISTINCT thread) FROM samples") == n
         assert recording.value("SELECT count(*) FROM samples WHERE end != (SELECT id FROM ends WHERE word = 'root')") == 0
         assert recording.value("SELECT count(*) FROM frames WHERE via = (SELECT id FROM vias WHERE word = 'inferred')") == 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor and the hints state causes that were tried: a system-call filter, a missing capability, no /proc, few files."""
 import errno
-import os
 import resource
 
 import pytest

@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from conftest import AGENT, HERE, NOBODY, PROGRAMS, need
+from conftest import AGENT, HERE, NOBODY, PLAIN, PROGRAMS, need, needs_agent
 from processes import Target, read, status_of, until
 from recordings import cpu_samples_so_far
 
@@ -211,10 +211,6 @@ def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     assert any("Demo.Work.A(int)" in stack for stack, _ in stacks_of(stillframe, tmp_path / "r.sfr"))
 
 
-# STILLFRAME names the program under test here, and would be the agent's options there.
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
-
-
 def threads_of(pid):
     """The agent's threads."""
     names = [read("/proc/%d/task/%s/comm" % (pid, tid)).strip() for tid in os.listdir("/proc/%d/task" % pid)]
@@ -246,7 +242,7 @@ def check_whole(stillframe, path):
     check_chain(stacks)
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
     """Three times: loaded once, and called then. A later profile takes no more memory than the first. One thread waits for a call then; the
     program runs on, and ends as ever."""
@@ -271,7 +267,7 @@ def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
         target.end()
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a mount namespace and another user")
 def test_another_users_program_in_a_namespace(stillframe, program, tmp_path):
     """The socket is in the program's own /tmp, and only the program's user may use it; the library is for a moment beside it."""
@@ -295,7 +291,7 @@ def test_another_users_program_in_a_namespace(stillframe, program, tmp_path):
             target.end()
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path):
     """By the variables for profilers."""
     target = Target(["dotnet", program, "busy"], env={
@@ -310,7 +306,7 @@ def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path)
         target.end()
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 def test_the_runtime_in_the_place_of_an_engine(stillframe, program, tmp_path):
     """Of a command the runtime alone loads the agent, also where it is to stay a profiler; of a process that runs, as ever."""
     done, recording = stillframe.record(tmp_path / "1.sfr", "--engine", "coreclr", "-F", "499", "--", "dotnet", program, "busy", "1")
@@ -327,7 +323,7 @@ def test_the_runtime_in_the_place_of_an_engine(stillframe, program, tmp_path):
         target.end()
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 def test_another_runtime_in_the_place_of_an_engine(stillframe, tmp_path):
     """What is not .NET is not recorded as something else."""
     sleeper = subprocess.Popen(["sleep", "60"])
@@ -350,7 +346,7 @@ def test_another_runtime_in_the_place_of_an_engine(stillframe, tmp_path):
 
 
 @pytest.mark.long   # the short form has it with the runtime's walk, for which the agent is a profiler, too (test_dotnet_walks.py)
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 def test_beside_a_profiler(stillframe, program, tmp_path):
     """A profiler that is there already keeps its place, and is told of the program's end."""
     target = Target(["dotnet", program, "busy", "6"], env={
@@ -364,7 +360,7 @@ def test_beside_a_profiler(stillframe, program, tmp_path):
         target.end()
 
 
-@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@needs_agent
 @pytest.mark.parametrize("variable", ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_IPC"])
 def test_a_program_that_takes_none_is_let_be(stillframe, work, tmp_path, variable):
     """One clear message, and it runs on."""

@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
+from conftest import PLAIN
 from processes import Target, until
 from recordings import Recording, so_far
-from test_dotnet import PLAIN, compile_program
+from test_dotnet import compile_program
 from test_dotnet_published import publish
 
 pytestmark = pytest.mark.waits

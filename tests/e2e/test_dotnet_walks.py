@@ -11,13 +11,13 @@ import time
 
 import pytest
 
-from conftest import AGENT, LONG, PROGRAMS
+from conftest import AGENT, LONG, PLAIN, PROGRAMS, needs_agent
 from dotnet_log import RuntimeLog
 from processes import Target, status_of, tids_of, until
 from recordings import Recording, so_far, ticks_so_far
-from test_dotnet import PLAIN, check_listens, compile_program, mapped_in
+from test_dotnet import check_listens, compile_program, mapped_in
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+pytestmark = needs_agent
 MANAGED = ("jitted", "tier0", "tier0-counting", "tier1-counting", "osr", "tier1", "optimized", "precompiled")
 START = ["System.Threading.Thread.StartHelper.RunWorker()", "System.Threading.Thread.StartHelper.Run()", "System.Threading.Thread.StartCallback()"]
 CHAIN = ["Demo.Split.Round(int)"] + 6 * ["Demo.Split.Deep(int, int)"] + ["Demo.Split.Splits()", "System.Threading.Thread.StartCallback()"]

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import NOBODY, PROGRAMS, need_root
-from processes import Freezer, Target, read, status_of, tids_of, until
+from processes import Freezer, Target, read, status_of, switches_of, tids_of, until
 
 pytestmark = pytest.mark.waits
 
@@ -40,13 +40,9 @@ def test_a_hang_is_explained(stillframe, target):
 def test_sleepers_are_not_interrupted(stillframe, target):
     """Sleeping threads are read where they sleep: unheld, held for 0 ns, and their switch counts stay as they were."""
     t = target("many_threads", 40, 60, 0).falls_asleep()
-
-    def switches():
-        return {tid: re.findall(r"ctxt_switches:\t(\d+)", read("/proc/%d/task/%d/status" % (t.pid, tid)))
-                for tid in tids_of(t.pid)}
-    before = switches()
+    before = switches_of(t.pid)
     dump = stillframe.dump(t.pid)
-    assert switches() == before, "somebody was woken"
+    assert switches_of(t.pid) == before, "somebody was woken"
     assert len(dump["threads"]) == 41
     for thread in dump["threads"]:
         assert thread["unheld"] and thread["held_ns"] == 0, thread["name"]

@@ -11,6 +11,7 @@ import struct
 import pytest
 
 from conftest import PROGRAMS
+from recordings import stream_record
 from test_export import varints
 
 ESC = "\x1b[31m"
@@ -95,12 +96,6 @@ def test_record_of_a_process(stillframe, running, tmp_path):
     assert "of pr?[31moc (pid" in text
 
 
-def record(kind, fixed, *texts):
-    body = fixed + b"".join(texts)
-    body += bytes(-len(body) % 8)
-    return struct.pack("<IHH", len(body) + 8, kind, 0) + body
-
-
 def stream_of(text):
     """A stream (docs/stream.md) with this in every text: of a process, thread, image, label, note, and place in Java code."""
     name = text.encode(errors="surrogateescape")
@@ -109,13 +104,13 @@ def stream_of(text):
     functions = struct.pack("<IHHHHI", 3, n, n, n, 0, 0)
     return b"".join([
         struct.pack("<24sII", b"stillframe stream\n", 2, 0),
-        record(1, struct.pack("<iiQQQQHHHH", 42, 1, 1, 1, 199000, 20000, 62, 1, n, n), name, name),
-        record(2, struct.pack("<IiQII", 1, 42, 1, n, 0), name),
-        record(4, struct.pack("<II32sQQHHHH", 1, 4, b"abcd", 0, 0, n, n, 0, 0), name, name),
-        record(8, struct.pack("<IHH", 1, n, n), name, name),
-        record(11, struct.pack("<QII", 77, 1, 3 * n), functions, name, name, name),
-        record(9, struct.pack("<II", n, 0), name),
-        record(5, struct.pack("<IIQQQQIIiBBH", 1, 2, 2, 1000000, 1000000, 0, 1, 1, -1, 0, 0, 0), frames),
+        stream_record(1, struct.pack("<iiQQQQHHHH", 42, 1, 1, 1, 199000, 20000, 62, 1, n, n), name, name),
+        stream_record(2, struct.pack("<IiQII", 1, 42, 1, n, 0), name),
+        stream_record(4, struct.pack("<II32sQQHHHH", 1, 4, b"abcd", 0, 0, n, n, 0, 0), name, name),
+        stream_record(8, struct.pack("<IHH", 1, n, n), name, name),
+        stream_record(11, struct.pack("<QII", 77, 1, 3 * n), functions, name, name, name),
+        stream_record(9, struct.pack("<II", n, 0), name),
+        stream_record(5, struct.pack("<IIQQQQIIiBBH", 1, 2, 2, 1000000, 1000000, 0, 1, 1, -1, 0, 0, 0), frames),
     ])
 
 

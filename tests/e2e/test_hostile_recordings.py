@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Stillframe, need_root
+from conftest import PROGRAMS, need_root
 from processes import until
 from recordings import Recording, redo_record, redone, ticks_so_far
 
@@ -22,13 +22,6 @@ NOBODY = 65534
 PAGE = 4096
 SEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../fuzz/corpus/fuzz_profile")
 READERS = [["report"], ["report", "--json"], ["export", "--format", "collapsed", "-o", "-"]]
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("good")
-    Stillframe(folder)("record", "-F", "499", "-o", folder / "good.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.5).ok()
-    return folder / "good.sfr"
 
 
 @pytest.fixture(params=["as we are", "as nobody"])

@@ -11,6 +11,7 @@ import pytest
 
 from conftest import LONG
 from processes import until
+from recordings import stream_record
 
 PROCESS, THREAD, IMAGE, SAMPLE, LABEL, NOTE, PLACE = 1, 2, 4, 5, 8, 9, 11
 C2 = 5
@@ -18,39 +19,33 @@ MORE_MEMORY = 256 << 20
 MORE_SECONDS = 10
 
 
-def record(kind, fixed, *texts):
-    body = fixed + b"".join(texts)
-    body += bytes(-len(body) % 8)
-    return struct.pack("<IHH", len(body) + 8, kind, 0) + body
-
-
 def process(pid, name=b"hostile"):
-    return record(PROCESS, struct.pack("<iiQQQQHHHH", pid, 1, 1, 1, 199000, 20000, 62, 1, len(name), len(name)), name, name)
+    return stream_record(PROCESS, struct.pack("<iiQQQQHHHH", pid, 1, 1, 1, 199000, 20000, 62, 1, len(name), len(name)), name, name)
 
 
 def thread(serial, name=b"t"):
-    return record(THREAD, struct.pack("<IiQII", serial, serial, 1, len(name), 0), name)
+    return stream_record(THREAD, struct.pack("<IiQII", serial, serial, 1, len(name), 0), name)
 
 
 def image(number, path):
-    return record(IMAGE, struct.pack("<II32sQQHHHH", number, 0, b"", number, 1, len(path), 0, 0, 0), path)
+    return stream_record(IMAGE, struct.pack("<II32sQQHHHH", number, 0, b"", number, 1, len(path), 0, 0, 0), path)
 
 
 def label(number, key, value=b""):
-    return record(LABEL, struct.pack("<IHH", number, len(key), len(value)), key, value)
+    return stream_record(LABEL, struct.pack("<IHH", number, len(key), len(value)), key, value)
 
 
 def note(text):
-    return record(NOTE, struct.pack("<II", len(text), 0), text)
+    return stream_record(NOTE, struct.pack("<II", len(text), 0), text)
 
 
 def place(key, *names):
     functions = [struct.pack("<IHHHHI", 1, len(name), 0, 0, 0, 0) for name in names]
-    return record(PLACE, struct.pack("<QII", key, len(names), sum(map(len, names))), *functions, *names)
+    return stream_record(PLACE, struct.pack("<QII", key, len(names), sum(map(len, names))), *functions, *names)
 
 
 def sample(frames, serial=1, ms=1, label=0):
-    return record(SAMPLE, struct.pack("<IIQQQQIIiBBH", serial, len(frames) // 16, ms * 1000000, 1000, 1000, 0, 1, label, -1, 0, 0, 0),
+    return stream_record(SAMPLE, struct.pack("<IIQQQQIIiBBH", serial, len(frames) // 16, ms * 1000000, 1000, 1000, 0, 1, label, -1, 0, 0, 0),
                   frames)
 
 

@@ -3,7 +3,6 @@
 import collections
 import itertools
 import json
-import os
 import re
 import sqlite3
 import sys
@@ -11,7 +10,7 @@ import sys
 import pytest
 
 import hanging
-from conftest import AGENT, LONG, STILLFRAME
+from conftest import AGENT, LONG, PLAIN, STILLFRAME, needs_agent
 from processes import until
 from java_stacks import BUSY, JAVA, JDKS, LOADS, QUIET, jdk  # noqa: F401 (a fixture)
 
@@ -21,9 +20,7 @@ def known(jdk):  # noqa: F811
         pytest.skip("--java-walk=agct is for JDK 25 and older (docs/hotspot.md)")
 
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
-# STILLFRAME names the program under test here, and would be the agent's options there.
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+pytestmark = needs_agent
 
 
 class Twins:

@@ -16,19 +16,15 @@ import time
 import pytest
 
 import hanging
-from conftest import AGENT, NOBODY, STILLFRAME, need
+from conftest import AGENT, NOBODY, PLAIN, STILLFRAME, need, needs_agent
 from processes import read, status_of, tids_of, until
 from recordings import Recording
 from java_stacks import Stacks, jdk  # noqa: F401 (jdk is a fixture)
 from test_signal_engine import PERF_EVENT_OPEN, PTRACE, refusing
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+pytestmark = needs_agent
 WARNING = "WARNING: "
 ROOT = os.geteuid() == 0
-
-
-# STILLFRAME names the program under test here, and would be the agent's options there.
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 
 
 def what_it_said(t, jdk):

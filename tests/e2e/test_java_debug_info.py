@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from conftest import AGENT, LONG
+from conftest import LONG, needs_agent
 from processes import until
 from recordings import Report, ticks_so_far
 from java_stacks import jdk  # noqa: F401 (a fixture)
@@ -23,7 +23,6 @@ METHODS = ("half", "third", "fifth")
 UNLOCKED = ["-XX:+UnlockDiagnosticVMOptions"]   # so that the JVM tells the flag
 MILLISECONDS = 10000 if LONG else 700
 LOOPS = 4                                       # points of a method's time that are its caller's: the loop around the call
-needs_agent = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 WAYS = [pytest.param("ptrace"), pytest.param("signal", marks=needs_agent)]
 
 

@@ -8,16 +8,14 @@ import sys
 import pytest
 
 import hanging
-from conftest import AGENT, LONG
+from conftest import AGENT, LONG, PLAIN, needs_agent
 from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, JAVA, LOADS, QUIET, UNTOLD, Stacks, jdk, jstack_asleep, modes, pairs, plain, told, untold,
     wrong_chains)
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+pytestmark = needs_agent
 NAME = "worker-with-a-long-name-"
-# STILLFRAME names the program under test here, and would be the agent's options there.
-PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 WALKS = ["sampler", "handler"]
 
 

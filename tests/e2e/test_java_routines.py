@@ -13,16 +13,13 @@ import time
 import pytest
 
 import hanging
-from conftest import AGENT, LONG, PROGRAMS
+from conftest import LONG, PROGRAMS, needs_agent
 from processes import status_of, tids_of, until
 from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
 
 STEPPER = os.path.join(PROGRAMS, "step_routines")
 SHORT = ["mathematics", "copies", "checksums"]
 ALL = SHORT + ["fills", "ciphers", "digests", "big-integers", "base64", "strings"]
-
-
-needs_agent = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 
 
 def javas_first(pid):

@@ -184,14 +184,6 @@ def test_a_file_of_another_kind_is_not_overwritten(stillframe, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory):
-    """A recording that nobody has damaged."""
-    folder = tmp_path_factory.mktemp("good")
-    Stillframe(folder)("record", "-F", "499", "-o", folder / "good.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.5).ok()
-    return folder / "good.sfr"
-
-
 @pytest.fixture
 def recording(good, tmp_path):
     """A copy of it, to be damaged."""

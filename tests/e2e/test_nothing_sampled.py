@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, need, need_root
+from conftest import PROGRAMS, need, need_agent, need_root
 from processes import cpu_of
 from recordings import Recording
 
@@ -19,8 +19,8 @@ ENGINES = ["ptrace", "signal", "perf"]
 @pytest.fixture(params=ENGINES)
 def engine(request, stillframe):
     """Each that works here."""
-    if request.param == "signal" and not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
+    if request.param == "signal":
+        need_agent()
     line = re.search(r"^  (ok|no) +engine %s:.*(\n {7}.*)*" % request.param, stillframe("doctor").ok().out, re.MULTILINE)
     if line[1] != "ok":
         pytest.skip(" ".join(line[0].split()))

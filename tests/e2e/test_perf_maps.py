@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, finding, need, need_findings, need_kernel_samples, need_root
+from conftest import PROGRAMS, finding, need, need_agent, need_findings, need_kernel_samples, need_root
 from recordings import Recording
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="no_rules is in x86-64's assembly")
@@ -74,8 +74,8 @@ def test_names_that_come_late(stillframe, tmp_path, named):
 @pytest.mark.long("bpf", "signal")
 @pytest.mark.parametrize("engine", ["ptrace", "perf", "bpf", "signal"])
 def test_a_program_that_has_ended(stillframe, tmp_path, engine):
-    if engine == "signal" and not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
+    if engine == "signal":
+        need_agent()
     if engine == "perf":
         need_kernel_samples(stillframe)
     if engine == "bpf":

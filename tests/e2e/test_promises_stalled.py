@@ -5,9 +5,6 @@ import os
 
 import pytest
 
-from conftest import PROGRAMS
-from recordings import Recording
-
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program is written for x86-64")
 
 

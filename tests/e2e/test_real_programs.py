@@ -15,19 +15,14 @@ import threading
 
 import pytest
 
-from conftest import AGENT, NOBODY, need
+from conftest import AGENT, NOBODY, need, needs_agent
 from processes import Target, cpu_of, tids_of, until
 from recordings import Recording
 
+pytestmark = needs_agent
 WALKS = ("sampler", "handler")
 by_both_walks = pytest.mark.parametrize("walk", WALKS)
 by_both_ways = pytest.mark.parametrize("way", ["launched", "attached"])
-
-
-@pytest.fixture(autouse=True)
-def agent():
-    if not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 import hanging
 
-from conftest import AGENT, PROGRAMS, need
+from conftest import AGENT, PROGRAMS, need, need_agent
 from recordings import Recording, so_far
 
 ENGINES = ["ptrace", "signal", "perf"]
@@ -18,8 +18,7 @@ LISTEN = {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"}
 @pytest.fixture
 def three(target):
     """Three busy programs in which an agent would listen."""
-    if not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
+    need_agent()
     return [target("deep", 5 + i, "spin", env=LISTEN) for i in range(3)]
 
 

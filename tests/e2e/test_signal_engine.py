@@ -8,17 +8,12 @@ import sys
 
 import pytest
 
-from conftest import AGENT, NOBODY, PROGRAMS, need, need_kernel_samples, need_root
+from conftest import AGENT, NOBODY, PROGRAMS, need, need_kernel_samples, need_root, needs_agent
 from processes import Target, cpu_of, read, until
 from recordings import Recording, cpu_told, of_the_three
 
+pytestmark = needs_agent
 BUSY = os.path.join(PROGRAMS, "busy_split")
-
-
-@pytest.fixture(autouse=True)
-def agent():
-    if not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
 
 
 @pytest.fixture
@@ -45,7 +40,6 @@ def sockets(pid):
     else:
         folder = "/tmp/stillframe-%d" % os.geteuid()
     return os.path.isdir(folder) and [name for name in os.listdir(folder) if name.startswith("record-%d." % pid)]
-
 
 
 # --- launched ------------------------------------------------------------------------------------

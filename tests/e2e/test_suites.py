@@ -5,15 +5,14 @@ import subprocess
 
 import pytest
 
-from conftest import AGENT, HERE, STILLFRAME
+from conftest import HERE, STILLFRAME, need_agent
 
 pytestmark = pytest.mark.waits
 SLICE = ["test_epoll", "test_mmap", "test_popen"]
 
 
 def test_a_slice_of_pythons_own_tests():
-    if not os.path.exists(AGENT):
-        pytest.skip("%s is not built here" % AGENT)
+    need_agent()
     done = subprocess.run([os.path.join(HERE, "../suites/run"), "--build", os.path.dirname(STILLFRAME), *SLICE],
                           capture_output=True, text=True, timeout=100)
     if done.returncode == 77:

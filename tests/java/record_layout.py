@@ -11,7 +11,6 @@ Of the tables that its libjvm exports, what src/frozen/hotspot/hotspot.h wants o
 """
 import os
 import re
-import struct
 import subprocess
 import sys
 
