@@ -216,11 +216,7 @@ static int compare_places(const void *left, const void *right)
 {
 	const struct sf_place *a = left, *b = right;
 
-	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return 0;
+	return a->module != b->module ? sf_order(a->module, b->module) : sf_order(a->address, b->address);
 }
 
 static bool index_places(struct sf_recording *recording)

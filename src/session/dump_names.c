@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/output.h"
+#include "base/search.h"
 #include "os/clock.h"
 #include "session/dump.h"
 #include "session/lock_waits.h"
@@ -71,9 +72,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct place *left = a, *right = b;
 
-	if (left->image != right->image)
-		return left->image < right->image ? -1 : 1;
-	return (left->address > right->address) - (left->address < right->address);
+	return left->image != right->image ? sf_order(left->image, right->image) : sf_order(left->address, right->address);
 }
 
 static bool add_places(struct naming *naming, const struct sf_dump *dump)

@@ -273,7 +273,7 @@ static int compare(const void *a_arg, const void *b_arg)
 {
 	const uint64_t *a = a_arg, *b = b_arg;
 
-	return (*a > *b) - (*a < *b);
+	return sf_order(*a, *b);
 }
 
 static void sort(struct sf_code_starts *starts)

@@ -81,9 +81,7 @@ static int by_key(const void *a_arg, const void *b_arg)
 {
 	const struct link *a = a_arg, *b = b_arg;
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return (a->type.offset > b->type.offset) - (a->type.offset < b->type.offset);
+	return a->key != b->key ? sf_order(a->key, b->key) : sf_order(a->type.offset, b->type.offset);
 }
 
 /* The only type that `key` leads to; false: there is none, or several. */

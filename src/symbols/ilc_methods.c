@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 #define MAX_METHODS ((size_t)1 << 20) /* a program of 5 MB has 13,000 */
 
 #define MAX_DATA ((uint64_t)256 << 20) /* bytes of a segment */
@@ -124,7 +126,7 @@ static int by_start(const void *a_arg, const void *b_arg)
 {
 	const struct sf_ilc_method *a = a_arg, *b = b_arg;
 
-	return (a->start > b->start) - (a->start < b->start);
+	return sf_order(a->start, b->start);
 }
 
 /* Of one start: any order, but always the same one. */
@@ -133,14 +135,14 @@ static int by_start_and_owner(const void *a_arg, const void *b_arg)
 	const struct sf_ilc_method *a = a_arg, *b = b_arg;
 	const int order = by_start(a, b);
 
-	return order ? order : (a->owner.offset > b->owner.offset) - (a->owner.offset < b->owner.offset);
+	return order ? order : sf_order(a->owner.offset, b->owner.offset);
 }
 
 static int funclets_by_start(const void *a_arg, const void *b_arg)
 {
 	const struct sf_ilc_funclet *a = a_arg, *b = b_arg;
 
-	return (a->start > b->start) - (a->start < b->start);
+	return sf_order(a->start, b->start);
 }
 
 /* Code that several methods share keeps one. */

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/hex.h"
+#include "base/search.h"
 #include "base/whole_io.h"
 
 #define FOLDER "names-3" /* raised when a file gets other names than before */
@@ -82,7 +83,7 @@ static int by_address(const void *left, const void *right)
 {
 	const struct sf_kept_name *a = left, *b = right;
 
-	return (a->address > b->address) - (a->address < b->address);
+	return sf_order(a->address, b->address);
 }
 
 static bool list_answers(struct sf_kept_names *names)

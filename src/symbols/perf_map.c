@@ -27,7 +27,7 @@ static int by_address(const void *left, const void *right)
 {
 	const struct wanted *a = left, *b = right;
 
-	return (a->address > b->address) - (a->address < b->address);
+	return sf_order(a->address, b->address);
 }
 
 /* Takes a number of hexadecimal digits and the blank behind it. False: there is none. */

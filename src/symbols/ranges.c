@@ -17,7 +17,7 @@ static int compare(const void *a_arg, const void *b_arg)
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
 	if (a->end != b->end || !a->name || !b->name)
-		return (a->end > b->end) - (a->end < b->end);
+		return sf_order(a->end, b->end);
 	return strcmp(b->name, a->name); /* any order, but always the same one */
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "symbols/address_names.h"
 #include "symbols/dwarf_symbols.h"
 
@@ -295,14 +296,14 @@ static int by_address(const void *a_arg, const void *b_arg)
 {
 	const struct sf_query *a = a_arg, *b = b_arg;
 
-	return (a->address > b->address) - (a->address < b->address);
+	return sf_order(a->address, b->address);
 }
 
 static int by_unit(const void *a_arg, const void *b_arg)
 {
 	const struct sf_query *a = a_arg, *b = b_arg;
 
-	return a->unit != b->unit ? (a->unit > b->unit) - (a->unit < b->unit)
+	return a->unit != b->unit ? sf_order(a->unit, b->unit)
 				  : by_address(a_arg, b_arg);
 }
 

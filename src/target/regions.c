@@ -90,14 +90,14 @@ static int by_start(const void *left, const void *right)
 {
 	const struct sf_recorded_mapping *a = left, *b = right;
 
-	return (a->mapping.start > b->mapping.start) - (a->mapping.start < b->mapping.start);
+	return sf_order(a->mapping.start, b->mapping.start);
 }
 
 static int by_region(const void *left, const void *right)
 {
 	const struct sf_region *a = left, *b = right;
 
-	return (a->start > b->start) - (a->start < b->start);
+	return sf_order(a->start, b->start);
 }
 
 static bool is_recorded(const struct sf_process *process, const struct sf_region *region)

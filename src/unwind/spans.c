@@ -19,9 +19,7 @@ static int compare_spans(const void *a, const void *b)
 {
 	const struct sf_span *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->first > y->first ? -1 : x->first < y->first;
+	return x->start != y->start ? sf_order(x->start, y->start) : sf_order(y->first, x->first);
 }
 
 static bool is_sorted(const struct sf_spans *spans)

@@ -20,6 +20,7 @@
 #include "os/rights.h"
 
 #ifdef SF_HAS_BPF
+#include "base/search.h"
 #include "capture/bpf/threads.lskel.h"
 #endif
 
@@ -156,7 +157,7 @@ static int by_tid(const void *a, const void *b)
 {
 	const struct sf_bpf_row *left = a, *right = b;
 
-	return (left->tid > right->tid) - (left->tid < right->tid);
+	return sf_order(left->tid, right->tid);
 }
 
 /* Asks for all threads of a process, or for one thread (pid 0). False: no memory, or the kernel refuses: there are no rows. */

@@ -18,7 +18,7 @@ static int by_tid(const void *a, const void *b)
 {
 	const struct sf_thread *const *left = a, *const *right = b;
 
-	return ((*left)->task.tid > (*right)->task.tid) - ((*left)->task.tid < (*right)->task.tid);
+	return sf_order((*left)->task.tid, (*right)->task.tid);
 }
 
 static int compare_tid(const void *key, const void *element)
@@ -26,7 +26,7 @@ static int compare_tid(const void *key, const void *element)
 	const struct sf_thread *const *thread = element;
 	int32_t tid = *(const int32_t *)key;
 
-	return (tid > (*thread)->task.tid) - (tid < (*thread)->task.tid);
+	return sf_order(tid, (*thread)->task.tid);
 }
 
 static struct sf_thread *find_among(const struct sf_watch *watch, size_t n, int32_t tid)

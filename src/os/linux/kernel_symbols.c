@@ -94,9 +94,7 @@ static int by_address(const void *left, const void *right)
 {
 	const struct sf_kernel_symbol *a = left, *b = right;
 
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return (a->name > b->name) - (a->name < b->name);
+	return a->address != b->address ? sf_order(a->address, b->address) : sf_order(a->name, b->name);
 }
 
 void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols)

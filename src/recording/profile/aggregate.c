@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/histogram.h"
+#include "base/search.h"
 
 SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
 
@@ -45,7 +46,7 @@ static void add_share(struct sf_share *share, uint32_t key, const struct sf_prof
 
 static int compare(uint64_t a, uint64_t b)
 {
-	return a > b ? -1 : a < b;
+	return sf_order(b, a);
 }
 
 static int by_clock(const void *left, const void *right)
@@ -182,18 +183,14 @@ static int by_process(const void *left, const void *right, void *arg)
 	const struct sf_profile_thread *a = &profile->threads[*(const uint32_t *)left];
 	const struct sf_profile_thread *b = &profile->threads[*(const uint32_t *)right];
 
-	if (a->process_name != b->process_name)
-		return a->process_name > b->process_name ? 1 : -1;
-	return (a->pid > b->pid) - (a->pid < b->pid);
+	return a->process_name != b->process_name ? sf_order(a->process_name, b->process_name) : sf_order(a->pid, b->pid);
 }
 
 static int longest_first(const void *left, const void *right)
 {
 	const struct sf_process_total *a = left, *b = right;
 
-	if (a->ns != b->ns)
-		return a->ns < b->ns ? 1 : -1;
-	return (a->pid > b->pid) - (a->pid < b->pid);
+	return a->ns != b->ns ? sf_order(b->ns, a->ns) : sf_order(a->pid, b->pid);
 }
 
 static void add_thread(struct sf_process_total *total, const struct sf_profile_thread *thread, const struct sf_share *share)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "recording/profile/aggregate.h"
 
@@ -130,9 +131,7 @@ static int compare_nodes(const void *left, const void *right, void *arg)
 	const struct sf_tree_node *tree = arg;
 	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	if (tree[a].total_ns != tree[b].total_ns)
-		return tree[a].total_ns < tree[b].total_ns ? -1 : 1;
-	return a > b ? -1 : a < b;
+	return tree[a].total_ns != tree[b].total_ns ? sf_order(tree[a].total_ns, tree[b].total_ns) : sf_order(b, a);
 }
 
 static bool link_siblings(struct sf_tree_node *tree, uint32_t n)
@@ -223,10 +222,8 @@ static int compare_totals(const void *left, const void *right)
 	const struct sf_function_total *a = left, *b = right;
 
 	if (a->self_ns != b->self_ns)
-		return a->self_ns > b->self_ns ? -1 : 1;
-	if (a->total_ns != b->total_ns)
-		return a->total_ns > b->total_ns ? -1 : 1;
-	return a->function < b->function ? -1 : a->function > b->function;
+		return sf_order(b->self_ns, a->self_ns);
+	return a->total_ns != b->total_ns ? sf_order(b->total_ns, a->total_ns) : sf_order(a->function, b->function);
 }
 
 static size_t sort_totals(struct sf_function_total *totals, uint32_t n)

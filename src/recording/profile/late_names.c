@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/location.h"
 #include "base/output.h"
+#include "base/search.h"
 #include "recording/store/schema.h"
 
 struct unnamed {
@@ -26,11 +27,7 @@ static int compare(const void *left, const void *right)
 {
 	const struct unnamed *a = left, *b = right;
 
-	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return 0;
+	return a->module != b->module ? sf_order(a->module, b->module) : sf_order(a->address, b->address);
 }
 
 static bool collect(struct sf_late_names *names)

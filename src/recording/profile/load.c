@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "base/search.h"
 #include "recording/profile/loader.h"
 #include "recording/store/database.h"
 #include "recording/store/one_file.h"
@@ -98,9 +99,7 @@ static int compare_samples(const void *left, const void *right)
 {
 	const struct sf_profile_sample *a = left, *b = right;
 
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->thread < b->thread ? -1 : a->thread > b->thread;
+	return a->time_ns != b->time_ns ? sf_order(a->time_ns, b->time_ns) : sf_order(a->thread, b->thread);
 }
 
 /* The samples are nearly in order: several threads' samples arrive in turns. */

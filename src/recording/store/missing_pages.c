@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "recording/store/pages.h"
 
 #define HEADER 100             /* of the database, in front of page 1 */
@@ -58,7 +59,7 @@ static int by_number(const void *left, const void *right)
 {
 	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	return (a > b) - (a < b);
+	return sf_order(a, b);
 }
 
 /* Only pages that are there tell of which kind their missing children are. */

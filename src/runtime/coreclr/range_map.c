@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/block.h"
+#include "base/search.h"
 
 #define LEVELS 5
 #define FAN_OUT 256u
@@ -238,9 +239,8 @@ static int by_start(const void *a, const void *b)
 {
 	const struct sf_clr_range *left = a, *right = b;
 
-	if (left->region.start != right->region.start)
-		return left->region.start < right->region.start ? -1 : 1;
-	return left->region.end > right->region.end ? -1 : left->region.end < right->region.end;
+	return left->region.start != right->region.start ? sf_order(left->region.start, right->region.start)
+							 : sf_order(right->region.end, left->region.end);
 }
 
 /* By start, none twice, none in another one. */

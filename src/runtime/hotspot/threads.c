@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "runtime/hotspot/heap.h"
 #include "runtime/hotspot/tables.h"
 
@@ -16,7 +17,7 @@ static int compare(const void *left, const void *right)
 {
 	const struct sf_java_thread *a = left, *b = right;
 
-	return (a->tid > b->tid) - (a->tid < b->tid);
+	return sf_order(a->tid, b->tid);
 }
 
 static bool read_tid(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
