@@ -10,37 +10,12 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/perf.h"
 #include "capture/ptrace/stack_copy.h"
+#include "perf_thread.h"
 
-#define MS UINT64_C(1000000)
 #define PERIOD (5 * MS)
 
-static struct sf_perf perf;
-static struct sf_thread thread;
-static struct sf_task_run run;
-static uint64_t now_ns;
-static unsigned n_holds, n_displaced;
-static bool sleeps, proves_nothing;
-
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
-void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns);
-void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns);
-
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
-{
-	(void)task;
-	*ret = run;
-	return true;
-}
-
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
-{
-	(void)task;
-	*ret = (struct sf_task_look){ .state = sleeps ? SF_STATE_BLOCKED : SF_STATE_RUNNING };
-	return true;
-}
+static bool proves_nothing;
 
 static void take_time(const struct sf_thread *held)
 {
@@ -67,20 +42,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	perf = (struct sf_perf){ .base.period_ns = PERIOD, .events = { .period_ns = PERIOD }, .may_hold = true };
-	perf.base.watch.options = &perf.base.options;
-	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 }, .run.cpu_ns = 900 * MS };
-	run = thread.run;
-	now_ns = 0;
-	n_holds = n_displaced = 0;
-	sleeps = proves_nothing = false;
-	return sf_vec_push(&perf.base.watch.threads, &thread) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	sf_vec_deinit(&perf.base.watch.threads);
-	return 0;
+	proves_nothing = false;
+	return watch_thread(&(struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 }, .run.cpu_ns = 900 * MS });
 }
 
 /* A batch has a sample of the thread, which has used so much CPU time. */

@@ -10,36 +10,10 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/perf.h"
+#include "perf_thread.h"
 
-#define MS UINT64_C(1000000)
 #define PERIOD (10 * MS)
 #define TOO_MANY 100
-
-static struct sf_perf perf;
-static struct sf_thread thread;
-static struct sf_task_run run;
-static uint64_t now_ns;
-static unsigned n_holds, n_displaced;
-static bool sleeps;
-
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
-void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns);
-
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
-{
-	(void)task;
-	*ret = run;
-	return true;
-}
-
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
-{
-	(void)task;
-	*ret = (struct sf_task_look){ .state = sleeps ? SF_STATE_BLOCKED : SF_STATE_RUNNING };
-	return true;
-}
 
 void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, uint64_t time_ns)
 {
@@ -47,8 +21,6 @@ void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *held, u
 	assert_ptr_equal(held, &thread);
 	n_holds++;
 }
-
-void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns);
 
 void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns)
 {
@@ -63,22 +35,9 @@ static int set_up(void **state)
 	(void)state;
 	perf = (struct sf_perf){ .base.period_ns = PERIOD, .events = { .period_ns = PERIOD }, .may_hold = true, .own_pid = 99 };
 	perf.base.blocked_period_ns = 50 * MS;
-	perf.base.watch.options = &perf.base.options;
 	sf_perf_budget_begin(&perf.budget);
 	sf_perf_kernel_time_begin(&perf);
-	thread = (struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 } };
-	run = (struct sf_task_run){ 0 };
-	now_ns = 0;
-	n_holds = n_displaced = 0;
-	sleeps = false;
-	return sf_vec_push(&perf.base.watch.threads, &thread) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	sf_vec_deinit(&perf.base.watch.threads);
-	return 0;
+	return watch_thread(&(struct sf_thread){ .serial = 1, .watched = true, .ran = true, .task = { .pid = 10, .tid = 10 } });
 }
 
 /* The thread uses so much CPU time, none of which has a sample. */

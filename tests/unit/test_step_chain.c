@@ -21,7 +21,6 @@ enum { RBP = 6, RSP = 7 };
  * 0x200 systemstack; 0x300 goexit; 0x400 `outer`, with 32, which calls `caller`; 0x500 a clock with 40, which calls C on g0 itself.
  */
 #define BEHIND_SWITCH (GO + 0x208)
-#define BEHIND_CLOCK (GO + 0x50e)
 #define GOEXIT (GO + 0x301)
 #define CALL (GO + 0x50)
 #define OUTER (GO + 0x450)

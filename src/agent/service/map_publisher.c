@@ -15,7 +15,6 @@
 #define RENEW_MIN_NS 20000000u        /* the map, unless a walk met unknown code, once it was another one; */
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
 #define RENEW_SHARE 400               /* ... and so many times what reading it takes, at the least */
-#define YOUNG_NS 1000000000u          /* not in the first second, when libraries are mapped */
 
 /* --- images --- */
 

@@ -11,7 +11,6 @@
 
 #include "frozen/frozen.h"
 
-#define RBP 6
 #define RSP 7
 #define WORD 8
 #define MAX_CODES 255

@@ -13,7 +13,6 @@
 #define MAX_JSON (1u << 20)
 #define MAX_POINTERS 4096u
 #define MAX_OFFSET 32768u
-#define FIELDS_END SF_CLR_N_FIELDS
 
 struct descriptor {
 	uint64_t magic;
