@@ -44,7 +44,10 @@ struct sf_runtime_event {
 	const char *left_out; /* what the names of the runtime's innermost functions begin with, which get to the event; NULL: there are none */
 };
 
-/* `pause_ns` after each of the first `n_easy` attempts and one more; it doubles with each later one, `max_doublings` times at most. */
+/*
+ * The pause is `pause_ns` after each of the first `n_easy` attempts. It doubles with each later attempt, `max_doublings` times
+ * at most.
+ */
 struct sf_runtime_tries {
 	uint64_t pause_ns;
 	unsigned n_easy, max_doublings;

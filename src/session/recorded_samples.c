@@ -245,8 +245,8 @@ static bool note_news(struct sf_recorder *recorder, int32_t pid, struct sf_error
 	return !news || sf_recorder_note(recorder, pid, news, err);
 }
 
-struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
-				   bool last, struct sf_error *err)
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight,
+				     uint64_t hold_ns, bool last, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
 	struct sf_recorded_thread *thread = sf_recorder_thread(recorder, serial);

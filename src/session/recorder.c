@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recorder: receives what an engine sees of processes, threads and files, and writes it to a recording. Samples: recorded_samples.c. */
+/*
+ * The recorder: receives what an engine sees of processes, threads and files, and writes it to a recording. Samples are
+ * received in recorded_samples.c.
+ */
 #include "session/recorder_parts.h"
 
 #include <stdio.h>

@@ -46,8 +46,8 @@ void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_
 
 /* --- functions of the sink --- */
 
-struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
-				     bool last, struct sf_error *err);
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight,
+				     uint64_t hold_ns, bool last, struct sf_error *err);
 bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen,
 		       const struct sf_weight *weight, struct sf_error *err);
 bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight, struct sf_error *err);
