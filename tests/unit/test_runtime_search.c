@@ -149,7 +149,7 @@ static void test_there_is_no_runtime_without_a_map(void **state)
 	assert_int_equal(n_looks, 0);
 }
 
-/* Two easy attempts and one more have the pause; the later ones have twice that, and not more. */
+/* After each of the two easy attempts comes the pause, and after a later one twice that, and not more. */
 static void test_one_that_starts_is_tried_again(void **state)
 {
 	static const uint64_t pauses[] = { PAUSE_NS, PAUSE_NS, 2 * PAUSE_NS, 2 * PAUSE_NS };
