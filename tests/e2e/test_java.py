@@ -201,6 +201,23 @@ def test_stacks_are_whole_up_to_the_end_of_a_jvm(stillframe, jdk, tmp_path):
     assert found[0] > 50 and found[1] <= 0.01 * found[0], (found, n)
 
 
+def test_classes_in_each_others_place(stillframe, target, jdk, tmp_path):
+    """When a class is unloaded, all structures of one of the same shape come to its addresses: each has its own names."""
+    t = target(jdk.java(["-Xint", "-XX:+UseSerialGC"], "Reused", "60"))
+    path = tmp_path / "r.sfr"
+    done, _ = stillframe.record(path, "-e", "ptrace", "-p", t.pid, "-d", "2s", "-F", "199")
+    done.ok()
+    right = wrong = 0
+    for line in stillframe("export", path, "-f", "collapsed", "--clock", "wall", "-o", "-").ok().out.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        called = re.search(r"Reused\.by(First|Other)\(.*Reused\$(First|Other)\.(first_|other_)\(", stack)
+        if called and called.group(1) == called.group(2) == called.group(3)[:-1].capitalize():
+            right += int(weight)
+        elif called:
+            wrong += int(weight)
+    assert right and wrong <= 0.05 * right, (right, wrong)   # a stack that is walked late may meet the next class
+
+
 @pytest.mark.parametrize("library, word", [("libj9vm29.so", "OpenJ9"), ("libjvm.so", "no HotSpot")])
 def test_other_virtual_machines_are_refused_with_a_word(stillframe, target, tmp_path, library, word):
     """Native frames as ever, and why there is no Java."""

@@ -244,6 +244,8 @@ FAULTS = [
     ("runtime/coreclr/modules.c", "modules->items.n >= SF_CLR_MAX_MODULES ||\n\t   ", "", "test_clr_types"),
     ("runtime/coreclr/range_map.c", "\timages->n_functions += n;\n", "", "test_clr_ranges"),
     ("runtime/coreclr/range_map.c", "\tif (reading->images->items.n >= SF_CLR_MAX_IMAGES)\n\t\treturn NULL;\n", "", "test_clr_ranges"),
+    ("runtime/hotspot/jvm.c", "\t\t.mark = mark_of(jvm, constant),\n", "", "test_jvm_places"),
+    ("runtime/hotspot/jvm.c", "{ address, constant, mark_of(jvm, constant) }", "{ address, constant, 0 }", "test_jvm_places"),
     ("runtime/hotspot/jvm.c", "(&(struct sf_method){ .constant = constant }) != frame->id", "(&(struct sf_method){ .constant = constant }) < 8", "test_jvm_places"),
     ("agent/clocks/clocks.c", "\t\tatomic_store(&entry->clock, -1);", "\t\tsf_agent_clock_timer.disarm(entry);", "test_agent_clocks"),
     ("agent/threads/thread_entries.c", "sf_agent_clock_process_forked();", "sf_agent_clock_itimer.disarm(NULL);", "test_agent_clocks"),

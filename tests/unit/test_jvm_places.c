@@ -141,11 +141,41 @@ static void a_method_that_was_replaced_has_no_name(void **state)
 	assert_string_equal(describe(rig, &frame)->function, GONE);
 }
 
+/*
+ * All structures of another class have come to where those of the first one were. Only its name is another one. Frames of both are
+ * there while they run.
+ */
+static void a_class_of_the_same_shape_has_its_own_name(void **state)
+{
+	struct rig *rig = *state;
+	struct sf_frame frame = walked(rig, 2);
+	const struct sf_hotspot *hotspot = &rig->fake.hotspot;
+	uint64_t pool, holder, other_pool, other_holder, symbol, other;
+	struct sf_method method;
+
+	assert_true(sf_hotspot_method(hotspot, &rig->fake.memory, rig->method, &method));
+	pool = method.pool;
+	assert_true(sf_hotspot_method(hotspot, &rig->fake.memory, rig->other, &method));
+	other_pool = method.pool;
+	assert_true(sf_hotspot_get(hotspot, &rig->fake.memory, SF_HS_POOL_HOLDER, pool, &holder) &&
+		    sf_hotspot_get(hotspot, &rig->fake.memory, SF_HS_POOL_HOLDER, other_pool, &other_holder) &&
+		    sf_hotspot_get(hotspot, &rig->fake.memory, SF_HS_CLASS_NAME, holder, &symbol) &&
+		    sf_hotspot_get(hotspot, &rig->fake.memory, SF_HS_CLASS_NAME, other_holder, &other));
+	for (unsigned i = 0; i < 2; i++) {
+		fake_put(&rig->fake, holder + hotspot->fields[SF_HS_CLASS_NAME].at, symbol, 8);
+		assert_string_equal(describe(rig, &frame)->function, "a.B.work(int)");
+		fake_put(&rig->fake, holder + hotspot->fields[SF_HS_CLASS_NAME].at, other, 8);
+		assert_string_equal(describe(rig, &frame)->function, "a.C.work(int)");
+		frame.bci++;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_method_has_its_name_and_line, make, destroy),
 		cmocka_unit_test_setup_teardown(a_method_that_was_replaced_has_no_name, make, destroy),
+		cmocka_unit_test_setup_teardown(a_class_of_the_same_shape_has_its_own_name, make, destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

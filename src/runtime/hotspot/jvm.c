@@ -16,6 +16,7 @@
 #include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/locks.h"
 #include "runtime/hotspot/metadata.h"
+#include "runtime/hotspot/method_mark.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/tables.h"
@@ -28,7 +29,7 @@
 #define GONE "[Java code that is gone]"
 
 struct place_key {          /* no padding */
-	uint64_t token, constant, pc;
+	uint64_t token, constant, mark, pc;
 	uint32_t id;
 	int32_t bci;
 	uint32_t kind, exact;
@@ -39,7 +40,7 @@ struct place {
 };
 
 struct method_key {         /* no padding */
-	uint64_t method, constant;
+	uint64_t method, constant, mark;
 };
 
 struct method {
@@ -86,8 +87,7 @@ struct sf_jvm *sf_jvm_attach(const struct sf_reader *memory, int fd, uint64_t bi
 		sf_jvm_destroy(jvm);
 		return NULL;
 	}
-	jvm->hotspot.describes_all =
-		sf_java_flag(&jvm->hotspot, &jvm->memory, "DebugNonSafepoints") == 1;
+	jvm->hotspot.describes_all = sf_java_flag(&jvm->hotspot, &jvm->memory, "DebugNonSafepoints") == 1;
 	return jvm;
 }
 
@@ -118,8 +118,7 @@ const struct sf_reader *sf_jvm_memory(const struct sf_jvm *jvm)
 
 void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t tid), void *arg)
 {
-	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_thread, arg, jvm->note,
-				     sizeof(jvm->note));
+	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_thread, arg, jvm->note, sizeof(jvm->note));
 }
 
 const char *sf_jvm_note(const struct sf_jvm *jvm)
@@ -148,10 +147,16 @@ static uint64_t constant_of(const struct sf_jvm *jvm, uint64_t method)
 	return constant;
 }
 
+static uint64_t mark_of(const struct sf_jvm *jvm, uint64_t constant)
+{
+	return sf_java_method_mark(&jvm->hotspot, &jvm->memory, constant);
+}
+
 /* The names of a method, read once; NULL when it is none. */
 static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
 {
-	const struct method_key key = { address, constant_of(jvm, address) };
+	const uint64_t constant = constant_of(jvm, address);
+	const struct method_key key = { address, constant, mark_of(jvm, constant) };
 	struct sf_java_method read;
 	uint32_t number = sf_intern_add(jvm->method_keys, &key, sizeof(key), NULL);
 	struct method method = { "", "", "" };
@@ -174,12 +179,10 @@ static void add_named(struct sf_jvm *jvm, const char *name)
 {
 	const char *kept = text(jvm, name);
 
-	sf_vec_push(&jvm->functions,
-		    (struct sf_location){ .function = kept, .linkage = kept, .file = "" });
+	sf_vec_push(&jvm->functions, (struct sf_location){ .function = kept, .linkage = kept, .file = "" });
 }
 
-static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, bool inlined,
-		      bool approximate)
+static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, bool inlined, bool approximate)
 {
 	const struct method *method = find_method(jvm, scope->method);
 
@@ -189,8 +192,7 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 	}
 	sf_vec_push(&jvm->functions, (struct sf_location){
 		.function = method->name, .linkage = method->linkage, .file = method->file,
-		.line = sf_java_line(&jvm->hotspot, &jvm->memory, constant_of(jvm, scope->method),
-				     scope->bci),
+		.line = sf_java_line(&jvm->hotspot, &jvm->memory, constant_of(jvm, scope->method), scope->bci),
 		.inlined = inlined,
 		.approximate = approximate,
 	});
@@ -214,8 +216,7 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 }
 
 /* Of a method's code, only the ways to methods that are not compiled are stubs. */
-static bool find_stub(const struct sf_jvm *jvm, const struct sf_frame *frame,
-		      char ret[SF_BLOB_NAME])
+static bool find_stub(const struct sf_jvm *jvm, const struct sf_frame *frame, char ret[SF_BLOB_NAME])
 {
 	const uint64_t pc = frame->pc - !(frame->flags & SF_FRAME_EXACT);
 	struct sf_blob blob;
@@ -238,8 +239,7 @@ static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 		add_named(jvm, "call_stub");
 	else if (find_stub(jvm, frame, name))
 		add_named(jvm, name);
-	else if (frame->pc >= jvm->hotspot.interpreter_start &&
-		 frame->pc < jvm->hotspot.interpreter_end)
+	else if (frame->pc >= jvm->hotspot.interpreter_start && frame->pc < jvm->hotspot.interpreter_end)
 		add_named(jvm, "Interpreter");
 	else
 		add_named(jvm, "[unknown stub]");
@@ -285,9 +285,11 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 {
 	const bool exact = frame->flags & SF_FRAME_EXACT;
 	const bool interpreted = sf_kind_is_by_method(frame->kind);
+	const uint64_t constant = interpreted ? constant_of(jvm, frame->token) : 0;
 	const struct place_key key = {
 		.token = frame->token,
-		.constant = interpreted ? constant_of(jvm, frame->token) : 0,
+		.constant = constant,
+		.mark = mark_of(jvm, constant),
 		.pc = interpreted ? 0 : frame->pc,
 		.id = frame->id,
 		.bci = frame->bci,
@@ -309,15 +311,14 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 static bool is_named(void *arg, uint64_t method, uint64_t constant)
 {
 	const struct sf_jvm *jvm = arg;
-	const struct method_key key = { method, constant };
+	const struct method_key key = { method, constant, mark_of(jvm, constant) };
 
 	return sf_intern_find(jvm->method_keys, &key, sizeof(key)) != 0;
 }
 
 static bool has_compiled(const struct sf_frame *frame)
 {
-	return frame->kind == SF_KIND_C1 || frame->kind == SF_KIND_C2 ||
-	       frame->kind == SF_KIND_NATIVE_METHOD;
+	return frame->kind == SF_KIND_C1 || frame->kind == SF_KIND_C2 || frame->kind == SF_KIND_NATIVE_METHOD;
 }
 
 static void expect_methods(struct sf_jvm *jvm, const struct sf_frame *frame)
@@ -327,8 +328,7 @@ static void expect_methods(struct sf_jvm *jvm, const struct sf_frame *frame)
 
 	if (!sf_kind_is_by_method(frame->kind)) {
 		scopes.n = 0;
-		if (has_compiled(frame) &&
-		    sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob))
+		if (has_compiled(frame) && sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob))
 			sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc,
 					    frame->flags & SF_FRAME_EXACT, &scopes);
 	}
