@@ -169,9 +169,10 @@ static void before_filter(const struct sf_filter_call *call)
 
 #define FLUSH_NS 200000000 /* an exec waits at most so long for the stream's file */
 
+/* Not in a child that no handler of a fork has seen: it has the word of its parent's sampler, and would move that one. */
 static void thread_made(void)
 {
-	if (sf_agent_running())
+	if (sf_agent_running() && getpid() == loaded_pid)
 		sf_agent_threads_expect();
 }
 

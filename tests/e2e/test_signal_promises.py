@@ -124,6 +124,15 @@ def test_fork_storm(inside, walk, children):
     ran.report.assert_accounts(0.1, 0.1)
 
 
+def test_a_child_that_no_handler_saw_leaves_the_sampler_where_it_is(inside):
+    """A child by the number of clone(2) has the agent's memory as it was, and the id of its parent's sampler in it."""
+    ran = inside("in_elsewhere", options="rate=999hz")
+    if ran.status == 77:
+        pytest.skip("one CPU")
+    there, allowed = re.search(r"elsewhere (\d+)\n.*:\s+(\S+)", ran.ok().said).groups()
+    assert allowed != there, ran
+
+
 @by_both_walks
 @pytest.mark.parametrize("how", ["exit", "exec"])
 def test_fork_of_the_first_process_of_a_namespace(inside, walk, how):
