@@ -85,6 +85,8 @@ ROWS = [
     *(Row("in_actions", str(column)) for column in range(4)),
     # Children that come back from clone(2) to the top of a stack of their own.
     *(Row("in_raw_clone", str(column)) for column in range(4)),
+    # An environment that its stack has no room for.
+    *(Row("in_cramped", str(column)) for column in range(4)),
     # Addresses at which there is nothing.
     *(Row("in_nowhere", str(column)) for column in range(4)),
 ]

@@ -45,10 +45,11 @@ static const char *useless_variable(const char *file, bool in_child)
 }
 
 /* After a failed exec; keeps its errno. */
-static int after(bool prepared, int result)
+static int after(bool prepared, int result, struct sf_environment_memory *memory)
 {
 	int error = errno;
 
+	sf_environment_unmap(memory);
 	if (prepared)
 		atomic_load(&sf_interpose_hooks)->after_exec();
 	errno = error;
@@ -59,14 +60,15 @@ SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[
 {
 	execve_fn *next = (execve_fn *)sf_interpose_next(SF_NEXT_execve);
 	bool prepared = before();
+	struct sf_environment_memory memory = { 0 };
 	long error;
 
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false), &memory);
 	if (next)
-		return after(prepared, next(path, argv, envp));
+		return after(prepared, next(path, argv, envp), &memory);
 	error = sf_raw3(SYS_execve, path, argv, envp);
 	errno = (int)-error;
-	return after(prepared, -1);
+	return after(prepared, -1, &memory);
 }
 
 SF_INTERPOSED int execv(const char *path, char *const argv[])
@@ -77,15 +79,16 @@ SF_INTERPOSED int execv(const char *path, char *const argv[])
 SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp[])
 {
 	execvpe_fn *next = (execvpe_fn *)sf_interpose_find(SF_NEXT_execvpe);
+	struct sf_environment_memory memory = { 0 };
 	bool prepared;
 
 	if (!next) {
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, false), &memory);
 	prepared = before();
-	return after(prepared, next(file, argv, envp));
+	return after(prepared, next(file, argv, envp), &memory);
 }
 
 SF_INTERPOSED int execvp(const char *file, char *const argv[])
@@ -97,6 +100,7 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	fexecve_fn *next = (fexecve_fn *)sf_interpose_find(SF_NEXT_fexecve);
 	char path[SF_OWN_FD_PATH];
+	struct sf_environment_memory memory = { 0 };
 	bool prepared;
 
 	if (!next) {
@@ -104,9 +108,9 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 		return -1;
 	}
 	sf_own_fd_path(fd, path);
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(path, false), &memory);
 	prepared = before();
-	return after(prepared, next(fd, argv, envp));
+	return after(prepared, next(fd, argv, envp), &memory);
 }
 
 /* The program of an execveat(2). A name in the folder `fd` leads there by the folder's own path. */
@@ -130,15 +134,16 @@ SF_INTERPOSED int execveat(int fd, const char *path, char *const argv[], char *c
 {
 	execveat_fn *next = (execveat_fn *)sf_interpose_find(SF_NEXT_execveat);
 	char name[PATH_MAX];
+	struct sf_environment_memory memory = { 0 };
 	bool prepared;
 
 	if (!next) {
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program_at(fd, path, flags, name), false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program_at(fd, path, flags, name), false), &memory);
 	prepared = before();
-	return after(prepared, next(fd, path, argv, envp, flags));
+	return after(prepared, next(fd, path, argv, envp, flags), &memory);
 }
 
 long sf_interpose_exec(const struct sf_filter_call *call)
@@ -148,14 +153,15 @@ long sf_interpose_exec(const struct sf_filter_call *call)
 	char *const *envp = (char *const *)args[is_at ? 3 : 2];
 	char name[PATH_MAX];
 	const char *program = is_at ? program_at((int)args[0], (const char *)args[1], (int)args[4], name) : (const char *)args[0];
+	struct sf_environment_memory memory = { 0 };
 	bool prepared;
 	long result;
 
-	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program, false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(program, false), &memory);
 	prepared = before();
 	result = is_at ? sf_raw6(SYS_execveat, args[0], args[1], args[2], (long)envp, args[4], 0) :
 			 sf_raw3(SYS_execve, args[0], args[1], envp);
-	return after(prepared, (int)sf_interpose_result(result));
+	return after(prepared, (int)sf_interpose_result(result), &memory);
 }
 
 /* How many arguments there are, with the NULL at the end; `args` is used up. */
@@ -220,11 +226,15 @@ SF_INTERPOSED int execle(const char *path, const char *first, ...)
 			       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) \
 	{                                                                                          \
 		spawn_fn *next = (spawn_fn *)sf_interpose_find(SF_NEXT_##name);                    \
+		struct sf_environment_memory memory = { 0 };                                       \
+		int error;                                                                         \
                                                                                                    \
 		if (!next)                                                                         \
 			return ENOSYS;                                                             \
-		SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, true));                        \
-		return next(pid, file, actions, attributes, argv, envp);                           \
+		SF_ENVIRONMENT_WITHOUT(envp, useless_variable(file, true), &memory);               \
+		error = next(pid, file, actions, attributes, argv, envp);                          \
+		sf_environment_unmap(&memory);                                                     \
+		return error;                                                                      \
 	}
 
 INTERPOSE_SPAWN(posix_spawn)

@@ -5,8 +5,11 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/musl.h"
@@ -212,4 +215,47 @@ void sf_environment_copy(char *const envp[], const char *variable, char **ret, c
 			*ret++ = text;
 	}
 	*ret = NULL;
+}
+
+/* --- the memory of a copy --- */
+
+#define FEW_BYTES 2048u
+#define REST 8192u /* of the stack, for who is called next */
+#define PAGE 4096u
+
+/* The kernel reads a word there, as a futex that it does not wait for. The stack of the first thread grows by that. */
+static bool is_there(uintptr_t address)
+{
+	const struct timespec no_time = { 0 };
+
+	return sf_raw4(SYS_futex, address & ~(uintptr_t)(PAGE - 1), FUTEX_WAIT_PRIVATE, 0, &no_time) != -EFAULT;
+}
+
+bool sf_environment_has_room(size_t size)
+{
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	if (size <= FEW_BYTES)
+		return true;
+	for (size_t i = PAGE; i < size + REST + PAGE; i += PAGE) {
+		if (i >= here || !is_there(here - i))
+			return false;
+	}
+	return true;
+}
+
+void *sf_environment_map(struct sf_environment_memory *memory, size_t size)
+{
+	const long at = sf_raw6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at < 0)
+		return NULL;
+	*memory = (struct sf_environment_memory){ (void *)at, size };
+	return memory->at;
+}
+
+void sf_environment_unmap(struct sf_environment_memory *memory)
+{
+	if (memory->at)
+		sf_raw2(SYS_munmap, memory->at, memory->size);
 }

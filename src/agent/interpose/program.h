@@ -38,17 +38,35 @@ bool sf_environment_measure(char *const envp[], const char *variable, struct sf_
 /* `ret` has room for n words, `text` for n_bytes. Of several LD_PRELOAD, which setenv(3) never makes, the last one counts. */
 void sf_environment_copy(char *const envp[], const char *variable, char **ret, char *text);
 
-/* Replaces the parameter `envp` of an interposer, if there is a `variable`. */
-#define SF_ENVIRONMENT_WITHOUT(envp, variable)                                                     \
+/* Whether the caller's stack has room for so many bytes, and some more: the program's thread may have a small one. Signal-safe. */
+bool sf_environment_has_room(size_t size);
+
+/* Where it has not: memory of its own, which the child of a vfork that executes its program leaves behind. Signal-safe. */
+struct sf_environment_memory {
+	void *at; /* NULL: none */
+	size_t size;
+};
+
+void *sf_environment_map(struct sf_environment_memory *memory, size_t size);
+void sf_environment_unmap(struct sf_environment_memory *memory);
+
+/*
+ * Replaces the parameter `envp` of an interposer, if there is a `variable`. `memory`, of zeroes to begin with, is to be unmapped
+ * when the call has failed. Without room anywhere envp stays.
+ */
+#define SF_ENVIRONMENT_WITHOUT(envp, variable, memory)                                             \
 	do {                                                                                       \
 		const char *variable_ = (variable);                                                \
 		struct sf_environment_size size_;                                                  \
                                                                                                    \
 		if (variable_ && sf_environment_measure(envp, variable_, &size_)) {                \
-			char **words_ = __builtin_alloca(size_.n * sizeof(char *));                \
+			const size_t bytes_ = size_.n * sizeof(char *) + size_.n_bytes;            \
+			char **words_ = sf_environment_has_room(bytes_) ? __builtin_alloca(bytes_) : sf_environment_map(memory, bytes_); \
                                                                                                    \
-			sf_environment_copy(envp, variable_, words_, __builtin_alloca(size_.n_bytes)); \
-			(envp) = words_;                                                           \
+			if (words_) {                                                              \
+				sf_environment_copy(envp, variable_, words_, (char *)(words_ + size_.n)); \
+				(envp) = words_;                                                   \
+			}                                                                          \
 		}                                                                                  \
 	} while (0)
 
