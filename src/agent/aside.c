@@ -130,11 +130,11 @@ static void leave(struct sf_agent *agent)
 
 static void come_back(struct sf_agent *agent)
 {
-	const bool back = sf_service_return(agent, &aside.parcel, NULL);
+	const bool back = sf_service_return(agent, &aside.parcel);
 
 	sf_own_fd_close(&aside.parcel.socket);
 	agent->threads->own[2] = sf_control_listener_tid();
-	if (back && sf_sampler_return(agent, NULL))
+	if (back && sf_sampler_return(agent))
 		sf_agent_switch_on_locked();
 	else if (back)
 		sf_agent_end_locked();

@@ -27,7 +27,7 @@
  */
 static const char *const sanitizers[] = { "libasan.so.", "libtsan.so.", "libhwasan.so.", NULL };
 
-bool sf_program_find(const char *name, char *ret, unsigned long size)
+static bool find(const char *name, char *ret, unsigned long size)
 {
 	const char *path = getenv("PATH");
 
@@ -133,13 +133,13 @@ static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 	}
 }
 
-static bool look_at_file(int fd, struct sf_program_file *ret, struct sf_error *err)
+static bool look_at_file(int fd, struct sf_program_file *ret)
 {
 	struct stat about;
 	Elf *elf;
 
 	if (fstat(fd, &about) != 0)
-		return sf_fail_os(err, "cannot read %s", ret->path);
+		return false;
 	ret->gains_rights = (about.st_mode & S_ISUID && about.st_uid != geteuid()) ||
 			    (about.st_mode & S_ISGID && about.st_gid != getegid()) ||
 			    fgetxattr(fd, "security.capability", NULL, 0) > 0;
@@ -152,28 +152,29 @@ static bool look_at_file(int fd, struct sf_program_file *ret, struct sf_error *e
 	return true;
 }
 
-bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err)
+/* Whatever the file is is said in *ret; false where it cannot be read. */
+static bool look(const char *path, struct sf_program_file *ret)
 {
 	SF_CLEANUP(close) int fd = -1;
 
 	*ret = (struct sf_program_file){ 0 };
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
-	return sf_foreign_open(AT_FDCWD, path, &fd, err) && look_at_file(fd, ret, err);
+	return sf_foreign_open(AT_FDCWD, path, &fd, NULL) && look_at_file(fd, ret);
 }
 
 bool sf_program_look_named(const char *name, struct sf_program_file *ret)
 {
 	char path[sizeof(ret->path)];
-	bool fine = sf_program_find(name, path, sizeof(path)) && sf_program_look(path, ret, NULL);
+	bool fine = find(name, path, sizeof(path)) && look(path, ret);
 
 	for (int i = 0; fine && ret->script && i < MAX_SCRIPTS; i++) {
 		snprintf(path, sizeof(path), "%s", ret->interpreter);
-		fine = sf_program_look(path, ret, NULL);
+		fine = look(path, ret);
 	}
 	return fine;
 }
 
-bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf_error *err)
+bool sf_program_look_process(int32_t pid, struct sf_program_file *ret)
 {
 	SF_CLEANUP(close) int found = -1;
 	SF_CLEANUP(close) int fd = -1;
@@ -182,7 +183,5 @@ bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf
 	snprintf(ret->path, sizeof(ret->path), "/proc/%d/exe", pid);
 	/* The link leads to the file itself, not to its name: O_PATH follows the link and opens nothing. */
 	found = open(ret->path, O_PATH | O_CLOEXEC);
-	if (found < 0)
-		return sf_fail_os(err, "cannot read %s", ret->path);
-	return sf_foreign_open_found(found, ret->path, &fd, err) && look_at_file(fd, ret, err);
+	return found >= 0 && sf_foreign_open_found(found, ret->path, &fd, NULL) && look_at_file(fd, ret);
 }

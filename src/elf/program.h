@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/error.h"
-
 struct sf_program_file {
 	char path[4096];
 	bool script;            /* "#!": `interpreter` is the program that reads it */
@@ -27,21 +25,12 @@ struct sf_program_file {
 };
 
 /*
- * Where execvp() finds a program of this name: itself if there is a slash in it, else along PATH.
- * False when it is in none of these folders.
- */
-bool sf_program_find(const char *name, char *ret, unsigned long size);
-
-/* Looks at the file. False when it cannot be read; whatever it is otherwise, is said in *ret. */
-bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err);
-
-/*
- * Looks at the program of this name, along PATH. A script stands for the program that reads it, also where that is a
- * script. False when a file on the way cannot be read.
+ * Looks at the program that execvp() finds by this name: itself if there is a slash in it, else along PATH. A script stands
+ * for the program that reads it, also where that is a script. False when a file on the way cannot be read.
  */
 bool sf_program_look_named(const char *name, struct sf_program_file *ret);
 
 /* The same for the program that a process runs, whatever its name leads to by now. */
-bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf_error *err);
+bool sf_program_look_process(int32_t pid, struct sf_program_file *ret);
 
 #endif

@@ -96,7 +96,8 @@ static bool nests_names(Dwarf_Die *unit)
 	}
 }
 
-Dwarf_Die sf_die_declaration(const Dwarf_Die *die)
+/* The entry where the function was first declared, which is in its class. */
+static Dwarf_Die declaration_of(const Dwarf_Die *die)
 {
 	Dwarf_Die found = *die, origin;
 
@@ -158,7 +159,7 @@ static void print_scopes(Dwarf_Die *unit, const void *target, struct sf_budget *
 char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget)
 {
 	const char *name = sf_die_string(die, DW_AT_name);
-	Dwarf_Die declaration = sf_die_declaration(die), unit;
+	Dwarf_Die declaration = declaration_of(die), unit;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
@@ -239,7 +240,7 @@ static void put_parameters(FILE *out, Dwarf_Die *function, const char *program, 
 
 char *sf_ilc_parameters(Dwarf_Die *function, const char *program, struct sf_budget *budget)
 {
-	Dwarf_Die declaration = sf_die_declaration(function);
+	Dwarf_Die declaration = declaration_of(function);
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

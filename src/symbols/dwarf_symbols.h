@@ -66,9 +66,6 @@ bool sf_die_is_whole(Dwarf_Die *die);
 /* A string of the entry or of what it is an instance of, or NULL. */
 const char *sf_die_string(Dwarf_Die *die, unsigned attribute);
 
-/* The entry where the function was first declared, which is in its class. */
-Dwarf_Die sf_die_declaration(const Dwarf_Die *die);
-
 /* The linkage name of the function, or NULL. */
 const char *sf_die_linkage_name(Dwarf_Die *die);
 

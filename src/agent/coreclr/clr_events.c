@@ -92,7 +92,7 @@ static void leaves(struct sf_clr_info *info)
 {
 	(void)info;
 	if (session && ends)
-		sf_clr_stop_own_session(session, NULL);
+		sf_clr_stop_own_session(session);
 	session = 0;
 }
 

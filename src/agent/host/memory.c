@@ -161,7 +161,7 @@ bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
  * A late handler may still put a key of the last profile into the set. That key is never looked up,
  * because the keys of this profile differ.
  */
-bool sf_agent_make_places(struct sf_error *err)
+bool sf_agent_make_places(void)
 {
 	const size_t keys_size = N_PLACES * sizeof(uint64_t);
 	static struct sf_frame_keys places;
@@ -170,7 +170,7 @@ bool sf_agent_make_places(struct sf_error *err)
 	if (!memory) {
 		memory = sf_map_own(keys_size + QUEUE_SIZE, SF_WIPED);
 		if (!memory)
-			return sf_fail_memory(err);
+			return false;
 	} else {
 		madvise(memory, keys_size + QUEUE_SIZE, MADV_DONTNEED); /* zeroes */
 	}
@@ -183,7 +183,7 @@ bool sf_agent_make_places(struct sf_error *err)
 	return true;
 }
 
-bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err)
+bool sf_agent_make_cache(uint32_t slot, size_t size)
 {
 	void *memory;
 
@@ -191,7 +191,7 @@ bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err)
 		return true;
 	memory = sf_map_own(size, SF_WIPED);
 	if (!memory)
-		return sf_fail_memory(err);
+		return false;
 	atomic_store(&sf_handler.code.caches[slot], memory);
 	return true;
 }

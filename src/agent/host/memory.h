@@ -25,9 +25,9 @@ void sf_agent_empty_slots(void);
  */
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
 /* The set and the queue of managed places, empty, with keys of their own, into sf_handler. */
-bool sf_agent_make_places(struct sf_error *err);
+bool sf_agent_make_places(void);
 /* The cache of the runtime in this slot (sf_runtime_ops), into sf_handler: empty, the first time. */
-bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err);
+bool sf_agent_make_cache(uint32_t slot, size_t size);
 
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */
 void sf_agent_leave_outbox(bool forked);

@@ -178,15 +178,15 @@ void sf_sampler_leave(struct sf_agent *agent)
 	sf_sampler_stop(agent);
 }
 
-bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err)
+bool sf_sampler_return(struct sf_agent *agent)
 {
 	struct sf_sampler *sampler = agent->sampler;
 
 	if (!sampler)
-		return sf_fail(err, SF_E_SYSTEM, "the sampler was left behind in a call");
+		return false;
 	sampler->leaves = false;
 	atomic_store(&sampler->stop, false);
-	if (!start(sampler, err))
+	if (!start(sampler, NULL))
 		return false;
 	sampler->joined = false;
 	return true;

@@ -70,7 +70,7 @@ void sf_sampler_stop(struct sf_agent *agent);
  * armed; the CPU time belongs to each thread's next sample. After a failed return the sampler can only be destroyed.
  */
 void sf_sampler_leave(struct sf_agent *agent);
-bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err);
+bool sf_sampler_return(struct sf_agent *agent);
 /* Frees a stopped sampler and sets agent->sampler to NULL. Does nothing when it is NULL already. */
 void sf_sampler_destroy(struct sf_agent *agent);
 /* CPU time of the sampler's thread, also after the stop. */

@@ -304,8 +304,8 @@ static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 		sf_chain_leave_undisturbed(sf_runtimes_driver(slot)->undisturbed_signal);
 	/* Handlers may use the places as soon as one runtime is attached to. */
 	if (!make_memory(&service->runtimes, &service->process) ||
-	    (!sf_runtimes_any(&service->runtimes.all) && !sf_agent_make_places(NULL)) ||
-	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size, NULL))
+	    (!sf_runtimes_any(&service->runtimes.all) && !sf_agent_make_places()) ||
+	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size))
 		return false;
 	sf_runtime_memory_forget(service->runtimes.memory);
 	*ret = sf_runtime_memory_reader(service->runtimes.memory);

@@ -283,19 +283,19 @@ bool sf_service_leave(struct sf_agent *agent, struct sf_parcel *parcel)
 }
 
 /* Without a table of its own nothing has to be taken over. */
-bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel, struct sf_error *err)
+bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel)
 {
 	struct sf_service *service = agent->keep;
 
 	service->parcel = service->apart ? parcel : NULL;
 	atomic_store(&service->began, 0);
 	atomic_store(&service->quit, false);
-	if (!sf_spawn(&service->thread, &agent->threads->own[1], run, service, "sf-service", err))
+	if (!sf_spawn(&service->thread, &agent->threads->own[1], run, service, "sf-service", NULL))
 		return false;
 	if (wait_for_begin(service))
 		return true;
 	pthread_join(service->thread, NULL);
-	return sf_fail(err, SF_E_SYSTEM, "the agent's descriptors are lost");
+	return false;
 }
 
 void sf_service_wait_for_tables(uint64_t timeout_ns)

@@ -40,7 +40,7 @@ bool sf_service_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_
  * be taken back; then sf_service_forget is left to call.
  */
 bool sf_service_leave(struct sf_agent *agent, struct sf_parcel *parcel);
-bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel, struct sf_error *err);
+bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel);
 /* Called after a successful start: the service thread owns the channel from now on. */
 void sf_service_take_channel(struct sf_agent *agent, struct sf_own_fd *channel);
 /*

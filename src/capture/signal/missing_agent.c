@@ -11,7 +11,7 @@
 /* Also for a program that has ended. */
 static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
 {
-	if (!capture->child_ended && sf_program_look_process(capture->options.pid, ret, NULL))
+	if (!capture->child_ended && sf_program_look_process(capture->options.pid, ret))
 		return true;
 	return capture->options.program && sf_program_look_named(capture->options.program, ret);
 }

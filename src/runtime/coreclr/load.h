@@ -36,6 +36,6 @@ bool sf_clr_attach_self(const char *name, struct sf_error *err);
  * In a process with the agent in it: ends a session of EventPipe. The runtime does that on a thread of its own. It runs
  * managed code for it, on the thread that ends the session, and aborts the process where that is a thread of the agent.
  */
-bool sf_clr_stop_own_session(uint64_t session, struct sf_error *err);
+void sf_clr_stop_own_session(uint64_t session);
 
 #endif

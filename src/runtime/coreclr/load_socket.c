@@ -149,12 +149,6 @@ static bool refuse(uint32_t number, int pid, struct sf_error *err)
 	return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime in pid %d did not load the agent: error 0x%08x", pid, number);
 }
 
-/* A set of commands, 0 for success, and the session. */
-bool sf_clr_message_is_stopped(const uint8_t *reply, size_t size)
-{
-	return size >= SF_CLR_MESSAGE_HEADER && message_size(reply) == size && reply[16] == ANSWER_SET && reply[17] == 0;
-}
-
 /* A set of commands, a number in it, and what the runtime or the agent returned. */
 bool sf_clr_message_judge(const uint8_t *reply, size_t size, int pid, int32_t expected, struct sf_error *err)
 {

@@ -40,9 +40,8 @@ long sf_clr_socket_receive(const struct sf_load_target *target, int fd, uint8_t 
 /* The bytes of a request to load `library` as the profiler, 0: it does not fit, or its path is not UTF-8. */
 size_t sf_clr_message_attach(const char *library, const char *options, uint8_t *ret, size_t size);
 
-/* The bytes of a request to end a session of EventPipe, 0: they do not fit; and whether the reply says that it has ended. */
+/* The bytes of a request to end a session of EventPipe, 0: they do not fit. */
 size_t sf_clr_message_stop(uint64_t session, uint8_t *ret, size_t size);
-bool sf_clr_message_is_stopped(const uint8_t *reply, size_t size);
 
 /*
  * Whether the reply to that request says that the agent has begun: its result is `expected`, SF_CLR_PROFILER_STAYS or
