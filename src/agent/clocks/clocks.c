@@ -25,7 +25,6 @@
 /* No clock: at its own ticks the sampler requests the threads whose CPU time has moved (sampler.h). */
 const struct sf_agent_clock_kind sf_agent_clock_tick = {
 	.name = "tick",
-	.summary = "none: the sampler asks the threads that ran, at its own ticks",
 	.per_thread = true,
 };
 

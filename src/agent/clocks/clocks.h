@@ -19,7 +19,6 @@
 
 struct sf_agent_clock_kind {
 	const char *name;        /* as in cpu-clock=NAME */
-	const char *summary;     /* one line, for docs and doctor */
 	bool per_thread;         /* else one for the process, armed with tid 0 and no entry */
 	bool is_perf;            /* entry->clock is a descriptor */
 

@@ -192,7 +192,6 @@ static void disarm(struct sf_thread_entry *entry)
 
 const struct sf_agent_clock_kind sf_agent_clock_perf = {
 	.name = "perf",
-	.summary = "perf software clock of each thread: precise; one descriptor per thread",
 	.per_thread = true,
 	.is_perf = true,
 	.check = check,

@@ -108,7 +108,6 @@ static void disarm(struct sf_thread_entry *entry)
 
 const struct sf_agent_clock_kind sf_agent_clock_timer = {
 	.name = "timer",
-	.summary = "timer on each thread's CPU clock: works everywhere, coarse above HZ",
 	.per_thread = true,
 	.check = check,
 	.arm = arm,
@@ -157,7 +156,6 @@ static bool arm_process(struct sf_thread_entry *entry, int32_t tid)
 
 const struct sf_agent_clock_kind sf_agent_clock_itimer = {
 	.name = "itimer",
-	.summary = "one timer for the process, as setitimer(2) has it: unfair, at most HZ in all",
 	.check = check,
 	.arm = arm_process,
 	.disarm = disarm_process,

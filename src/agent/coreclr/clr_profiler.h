@@ -21,8 +21,7 @@
 
 /* An event of EventPipe, as EventPipeEventDelivered gives it. Valid during the call. */
 struct sf_clr_event {
-	uintptr_t provider;        /* EVENTPIPE_PROVIDER */
-	uint32_t id, version;
+	uint32_t id;
 	const uint8_t *data;       /* the payload, hostile */
 	uint32_t size;
 	uintptr_t thread;          /* ThreadID, 0: none */

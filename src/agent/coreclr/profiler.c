@@ -237,11 +237,11 @@ static int32_t event_delivered(void *self, uintptr_t provider, uint32_t id, uint
 			       const uint8_t *metadata, uint32_t size, const uint8_t *data, const void *activity,
 			       const void *related, uintptr_t thread, uint32_t n_frames, const uintptr_t *frames)
 {
-	const struct sf_clr_event event = {
-		.provider = provider, .id = id, .version = version, .data = data, .size = size, .thread = thread,
-	};
+	const struct sf_clr_event event = { .id = id, .data = data, .size = size, .thread = thread };
 
 	(void)self;
+	(void)provider;
+	(void)version;
 	(void)metadata_size;
 	(void)metadata;
 	(void)activity;

@@ -18,9 +18,8 @@
 
 /* Offsets in the code that is looked at. */
 struct move {
-	unsigned pop;        /* behind "pop rax": the return address is there only, ... */
 	unsigned sp_kept;    /* from here on the caller's sp is in r13 */
-	unsigned put;        /* ... until here */
+	unsigned put;        /* until here the return address is in rax only */
 };
 
 static bool is(const uint8_t *code, unsigned n, const char *bytes, unsigned size)
@@ -41,7 +40,6 @@ static bool find_move(const uint8_t *code, unsigned n, unsigned at, struct move 
 
 	if (code[at] != 0x58)
 		return false;
-	ret->pop = ret->sp_kept = next;
 	if (!newer && !is(code + next, n - next, "\x4c\x8b\xec", 3) &&
 	    !is(code + next, n - next, "\x49\x89\xe5", 3))
 		return false;

@@ -178,8 +178,6 @@ static void read_contract(struct sf_clr_description *ret, const struct sf_clr_js
 		return;
 	if (sf_clr_json_text_is(&value->names[1], "ExecutionManager"))
 		ret->execution = (uint32_t)number;
-	if (sf_clr_json_text_is(&value->names[1], "DebugInfo"))
-		ret->debug_info = (uint32_t)number;
 }
 
 static void read_value(void *arg, const struct sf_clr_json_value *value)

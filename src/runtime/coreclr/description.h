@@ -25,7 +25,6 @@ struct sf_clr_description {
 	uint64_t suspender;        /* the Thread that has suspended the others; 0: they run */
 	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
-	uint32_t debug_info;       /* of DebugInfo; 0: none */
 	uint8_t patchpoint_n, patchpoint_size; /* in debug information: where the number of slots is, and what is before them */
 	bool has_short_rows;       /* a MethodTable has 16 bits for its type's row, in the upper half of its second flags; else the upper 24 */
 	bool is_completed;         /* a part is from the table of a version (versions.h), and is to be proved */
