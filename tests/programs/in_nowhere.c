@@ -48,6 +48,7 @@ static void wait_for_signals(const void *address)
 		say("sigtimedwait", sigtimedwait(&none, NULL, address));
 	say("sigtimedwait of a set", sigtimedwait(address, NULL, &(struct timespec){ 0 }));
 	say("signalfd", signalfd(-1, address, SFD_CLOEXEC));
+	say("sigaltstack", sigaltstack(address, NULL)); /* NULL: nothing is set */
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that take their signals by hand: every thread blocks all signals, and one takes whatever comes, by
- * sigtimedwait or signalfd, as servers do. A signal that is not the program's own must not come there. sigtimedwait waits for
+ * sigtimedwait or signalfd, as servers do, also by the numbers of these calls. A signal that is not the program's own must not come there. sigtimedwait waits for
  * the longest time that there is, and must not end without a signal.
  *
  * in_sigwait [SECONDS]
@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 
 #include "in_program.h"
 
@@ -17,9 +18,12 @@ static sigset_t all;
 static volatile bool done;
 
 /* Numbered, to one thread, one at a time. */
+#define N_TAKERS 4
+#define SET_SIZE 8 /* the kernel's */
+
 struct taker {
 	pthread_t thread;
-	bool by_fd;
+	bool by_fd, by_number;
 	volatile unsigned taken;
 	unsigned foreign, disordered, early;
 	int last_foreign;
@@ -31,7 +35,7 @@ static int take(const struct taker *taker, int fd, siginfo_t *ret)
 	const struct timespec wait = { .tv_sec = LONG_MAX };
 
 	if (!taker->by_fd)
-		return sigtimedwait(&all, ret, &wait);
+		return taker->by_number ? (int)syscall(SYS_rt_sigtimedwait, &all, ret, &wait, SET_SIZE) : sigtimedwait(&all, ret, &wait);
 	if (read(fd, &info, sizeof(info)) != sizeof(info))
 		return -1;
 	ret->si_value.sival_int = info.ssi_int;
@@ -41,7 +45,7 @@ static int take(const struct taker *taker, int fd, siginfo_t *ret)
 static void *take_signals(void *arg)
 {
 	struct taker *taker = arg;
-	int fd = signalfd(-1, &all, SFD_NONBLOCK);
+	int fd = taker->by_number ? (int)syscall(SYS_signalfd4, -1, &all, SET_SIZE, SFD_NONBLOCK) : signalfd(-1, &all, SFD_NONBLOCK);
 
 	while (!done) {
 		siginfo_t info;
@@ -63,17 +67,17 @@ static void *take_signals(void *arg)
 }
 
 /* On a busy machine they lag behind; what is lost never comes. */
-static void wait_for(const struct taker takers[2], unsigned sent)
+static void wait_for(const struct taker *taker, unsigned sent)
 {
 	int64_t patience = now_ns() + 20 * NS_PER_S;
 
-	while (now_ns() < patience && (takers[0].taken < sent || takers[1].taken < sent))
+	while (now_ns() < patience && taker->taken < sent)
 		sleep_ns(2000000);
 }
 
 int main(int argc, char **argv)
 {
-	struct taker takers[2] = { { .by_fd = false }, { .by_fd = true } };
+	struct taker takers[N_TAKERS] = { { 0 }, { .by_fd = true }, { .by_number = true }, { .by_fd = true, .by_number = true } };
 	union sigval value = { .sival_int = 0 };
 	unsigned bad = 0;
 
@@ -82,22 +86,23 @@ int main(int argc, char **argv)
 	sigfillset(&all);
 	sigdelset(&all, SIGALRM);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < N_TAKERS; i++)
 		if (pthread_create(&takers[i].thread, NULL, take_signals, &takers[i]) != 0)
 			return 2;
 	ready();
 	for (; now_ns() < end_ns; value.sival_int++) {
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < N_TAKERS; i++)
 			pthread_sigqueue(takers[i].thread, SIGRTMIN + 4, value);
 		sleep_ns(2000000);
 	}
-	wait_for(takers, value.sival_int);
+	for (int i = 0; i < N_TAKERS; i++)
+		wait_for(&takers[i], value.sival_int);
 	sleep_ns(50000000); /* for what should not come */
 	done = true;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < N_TAKERS; i++) {
 		pthread_kill(takers[i].thread, SIGRTMIN + 5);
 		pthread_join(takers[i].thread, NULL);
-		printf("%s taken %u of %d foreign %u (signal %d) disordered %u early %u\n", i ? "signalfd" : "sigtimedwait",
+		printf("%s%s taken %u of %d foreign %u (signal %d) disordered %u early %u\n", takers[i].by_fd ? "signalfd" : "sigtimedwait", takers[i].by_number ? " by number" : "",
 		       takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
 		       takers[i].disordered, takers[i].early);
 		bad += takers[i].foreign || takers[i].disordered || takers[i].early || takers[i].taken != (unsigned)value.sival_int;

@@ -13,6 +13,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "agent/libc/syscall_filter.h"
 
@@ -104,6 +106,14 @@ void sf_interpose_thread_ends(void);
  */
 bool sf_interpose_own_action(const struct sf_filter_call *call);
 void sf_interpose_action_changed(const struct sf_filter_call *call);
+
+/*
+ * Of calls that wait for signals: whether they have got one of ours, the rest of a time that began then, and a signalfd's set
+ * without our signal. Signal-safe.
+ */
+bool sf_interpose_is_ours(int signal, const siginfo_t *info);
+struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time);
+void sf_interpose_signalfd_made(int fd, const sigset_t *mask);
 
 /* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
 long sf_interpose_exec(const struct sf_filter_call *call);

@@ -272,8 +272,10 @@ static uint64_t moment_behind(uint64_t start_ns, const struct timespec *time)
 	return seconds < (UINT64_MAX - start_ns) / NS_PER_S ? start_ns + seconds * NS_PER_S + (uint64_t)time->tv_nsec : UINT64_MAX;
 }
 
-static struct timespec left_until(uint64_t until_ns)
+/* What is left of a time that began then. */
+struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time)
 {
+	const uint64_t until_ns = moment_behind(start_ns, time);
 	uint64_t now_ns = sf_raw_now_ns();
 	uint64_t left_ns = now_ns < until_ns ? until_ns - now_ns : 0;
 
@@ -281,7 +283,7 @@ static struct timespec left_until(uint64_t until_ns)
 				  .tv_nsec = (long)(left_ns % NS_PER_S) };
 }
 
-static bool is_ours(int signal, const siginfo_t *info)
+bool sf_interpose_is_ours(int signal, const siginfo_t *info)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 
@@ -296,9 +298,9 @@ SF_INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struc
 	struct timespec left;
 	int signal = wait_once(set, into, time);
 
-	while (is_ours(signal, into)) {
+	while (sf_interpose_is_ours(signal, into)) {
 		if (time)
-			left = left_until(moment_behind(start_ns, time));
+			left = sf_interpose_left(start_ns, time);
 		signal = wait_once(set, into, time ? &left : NULL);
 	}
 	return signal;
@@ -333,23 +335,29 @@ static bool is_empty(const sigset_t *set)
 	return true;
 }
 
-/* Made as the program wants it, and then without our signal: what the kernel may refuse to read is read behind it. */
-SF_INTERPOSED int signalfd(int fd, const sigset_t *mask, int flags)
+void sf_interpose_signalfd_made(int fd, const sigset_t *mask)
 {
-	signalfd_fn *next = (signalfd_fn *)sf_interpose_find(SF_NEXT_signalfd);
-	const int made = next ? next(fd, mask, flags) : -1;
 	sigset_t others;
 
-	if (!next)
-		errno = ENOSYS;
-	if (made < 0)
-		return made;
-	others = *mask;
+	sigemptyset(&others);
+	memcpy(&others, mask, KERNEL_SIGSET_SIZE);
 	for (int signal = 1; signal <= SIGRTMAX; signal++) {
 		if (sf_agent_signal_is_ours(signal))
 			sigdelset(&others, signal);
 	}
 	if (memcmp(&others, mask, KERNEL_SIGSET_SIZE) != 0 && !is_empty(&others))
-		next(made, &others, 0);
+		sf_raw4(SYS_signalfd4, fd, &others, KERNEL_SIGSET_SIZE, 0);
+}
+
+/* Made as the program wants it, and then without our signal: what the kernel may refuse to read is read behind it. */
+SF_INTERPOSED int signalfd(int fd, const sigset_t *mask, int flags)
+{
+	signalfd_fn *next = (signalfd_fn *)sf_interpose_find(SF_NEXT_signalfd);
+	const int made = next ? next(fd, mask, flags) : -1;
+
+	if (!next)
+		errno = ENOSYS;
+	if (made >= 0)
+		sf_interpose_signalfd_made(made, mask);
 	return made;
 }

@@ -63,19 +63,34 @@ static void forget(const stack_t *before, const stack_t *now)
 		atomic_compare_exchange_strong(place_of(page_of(before)), &known, 0);
 }
 
+static void set_mask(const uint64_t *mask, uint64_t *before)
+{
+	sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof(*mask));
+}
+
+/* No tick comes to the new stack before it is looked at, which is when the kernel has taken it: it may be nowhere in memory. */
 SF_INTERPOSED int sigaltstack(const stack_t *stack, stack_t *old)
 {
-	stack_t before;
+	const uint64_t all = UINT64_MAX;
+	stack_t before, now, *into = old && old != stack ? old : &before;
+	uint64_t mask;
 	long error;
 
-	if (is_used(stack) && (is_shared(stack) || stack->ss_size < ROOM))
-		sf_chain_avoid_altstack();
-	error = sf_raw2(SYS_sigaltstack, stack, old ? old : &before);
-	if (error == 0) {
-		if (stack)
-			forget(old ? old : &before, stack);
-		return 0;
+	if (stack)
+		set_mask(&all, &mask);
+	error = sf_raw2(SYS_sigaltstack, stack, into);
+	if (error == 0 && stack) {
+		now = *stack;
+		if (is_used(&now) && (is_shared(&now) || now.ss_size < ROOM))
+			sf_chain_avoid_altstack();
+		forget(into, &now);
 	}
+	if (stack)
+		set_mask(&mask, NULL);
+	if (error == 0 && old)
+		*old = *into;
+	if (error == 0)
+		return 0;
 	errno = (int)-error;
 	return -1;
 }

@@ -124,6 +124,23 @@ static enum sf_demand demand_of(const struct sf_filter_call *call)
 	}
 }
 
+/* As the agent's sigtimedwait(), but no point of cancellation. */
+static long wait_for_signal(const struct sf_filter_call *call)
+{
+	const uint64_t start_ns = sf_raw_now_ns();
+	const struct timespec *time = (const struct timespec *)call->args[2];
+	siginfo_t own_info, *info = call->args[1] ? (siginfo_t *)call->args[1] : &own_info;
+	struct timespec left;
+	long result = sf_marked_syscall(call->number, call->args[0], (long)info, (long)time, call->args[3], 0, 0);
+
+	while (sf_interpose_is_ours((int)result, info)) {
+		if (time)
+			left = sf_interpose_left(start_ns, time);
+		result = sf_marked_syscall(call->number, call->args[0], (long)info, time ? (long)&left : 0, call->args[3], 0, 0);
+	}
+	return result;
+}
+
 /*
  * A child of clone(2) that begins on a stack of its own comes back to the address on top of it, if it comes from libc's function,
  * which leaves nothing there.
@@ -152,6 +169,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		return 0;
 	if (next && (sf_filter_has_dispatch() || may_have_own_stack(&call)))
 		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+	if (number == SYS_rt_sigtimedwait)
+		return sf_interpose_result(wait_for_signal(&call));
 	if (number == SYS_execve || number == SYS_execveat)
 		return sf_interpose_exec(&call);
 	if (number == SYS_exit)
@@ -162,6 +181,8 @@ SF_INTERPOSED long syscall(long number, ...)
 	sf_interpose_come_back(aside);
 	if (!result)
 		sf_interpose_action_changed(&call);
+	if (result >= 0 && (number == SYS_signalfd4 || number == SYS_signalfd))
+		sf_interpose_signalfd_made((int)result, (const sigset_t *)args[1]);
 	return result;
 }
 #else
