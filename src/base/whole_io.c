@@ -2,25 +2,12 @@
 /* Loops around read(2) and write(2), which may stop anywhere. */
 #include "base/whole_io.h"
 
-#include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 bool sf_read_all(int fd, void *ret, size_t size)
 {
-	char *at = ret;
-
-	while (size) {
-		ssize_t n = read(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
+	return sf_move_all(done, size, read(fd, (char *)ret + done, size - done));
 }
 
 bool sf_file_may_end_at(uint64_t end)
@@ -45,19 +32,5 @@ static bool has_room(int fd, size_t size)
 
 bool sf_write_all(int fd, const void *bytes, size_t size)
 {
-	const char *at = bytes;
-
-	if (!has_room(fd, size))
-		return false;
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
+	return has_room(fd, size) && sf_move_all(done, size, write(fd, (const char *)bytes + done, size - done));
 }

@@ -2,7 +2,6 @@
 /* Opens ELF files, reads their bytes within limits, and finds their segments. */
 #include "elf/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/whole_io.h"
 
 /*
  * The largest .eh_frame seen is chromium's, 20 MB. A larger section than this, or one with which a
@@ -72,18 +72,7 @@ static void find_code(struct sf_elf *elf)
 
 static bool read_all(int fd, uint8_t *to, uint64_t offset, size_t size)
 {
-	while (size) {
-		ssize_t n = pread(fd, to, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		to += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return true;
+	return sf_move_all(done, size, pread(fd, to + done, size - done, (off_t)(offset + done)));
 }
 
 /*

@@ -75,19 +75,9 @@ int sf_write_at(int fd, const void *data, size_t size, uint64_t offset)
 {
 	const uint8_t *from = data;
 
-	if (!sf_file_may_end_at(offset + size))
+	if (!sf_file_may_end_at(offset + size) ||
+	    !sf_move_all(done, size, pwrite(fd, from + done, size - done, (off_t)(offset + done))))
 		return failed();
-	while (size) {
-		ssize_t n = pwrite(fd, from, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return failed();
-		from += n;
-		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
 	return SQLITE_OK;
 }
 

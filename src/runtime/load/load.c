@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/whole_io.h"
 
 #define CHUNK 65536
 #define MAX_LIBRARY (INT64_C(256) << 20)
@@ -47,14 +48,8 @@ static bool copy_bytes(int from, int to, struct sf_error *err)
 			return sf_fail_os(err, "cannot read the agent");
 		if (at > MAX_LIBRARY)
 			return sf_fail(err, SF_E_INPUT, "the agent is too large to be copied");
-		for (ssize_t done = 0, m; done < n; done += m) {
-			m = write(to, bytes + done, (size_t)(n - done));
-			if (m < 0 && errno == EINTR)
-				m = 0;
-			else if (m < 0)
-				return sf_fail_os(err,
-						  "cannot copy the agent into the target's /tmp");
-		}
+		if (!sf_move_all(done, (size_t)n, write(to, bytes + done, (size_t)n - done)))
+			return sf_fail_os(err, "cannot copy the agent into the target's /tmp");
 		at += n;
 	}
 	return true;

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/whole_io.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
@@ -241,17 +242,7 @@ int sf_load_socket_connect(const struct sf_load_target *target, int folder, cons
 
 bool sf_load_socket_send(int fd, const char *bytes, size_t size)
 {
-	while (size) {
-		ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return true;
+	return sf_move_all(done, size, send(fd, bytes + done, size - done, MSG_NOSIGNAL));
 }
 
 long sf_load_socket_receive(int fd, char *ret, size_t size, uint64_t until_ns)
