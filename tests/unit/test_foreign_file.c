@@ -29,24 +29,15 @@ static const char *at(const char *name)
 	return path;
 }
 
-static void write_text(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
-
 static int set_up(void **state)
 {
 	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(mkdir(at("root"), 0755), 0);
 	assert_int_equal(mkdir(at("root/dir"), 0755), 0);
-	write_text(at("outside"), "outside");
-	write_text(at("root/outside"), "inside");
-	write_text(at("root/dir/file"), "file");
+	folder_write(folder, "outside", "outside");
+	folder_write(folder, "root/outside", "inside");
+	folder_write(folder, "root/dir/file", "file");
 	assert_int_equal(symlink("dir/../dir/./file", at("root/link")), 0);
 	assert_int_equal(symlink("/outside", at("root/absolute")), 0);
 	assert_int_equal(symlink("../outside", at("root/up")), 0);
@@ -226,7 +217,7 @@ static void output_stays_out_of_files_of_others(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	write_text(at("theirs"), "x");
+	folder_write(folder, "theirs", "x");
 	assert_int_equal(chown(at("theirs"), 12345, 12345), 0);
 	assert_false(may_write(at("theirs")));
 }
