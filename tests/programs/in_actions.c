@@ -2,9 +2,10 @@
 /*
  * A program that sets the actions of all signals by the number of the system call, as Chromium does between fork() and exec. It
  * sees and sets its own actions, by number and by sigaction(), and works before and after. The child of a vfork changes its own
- * actions, not its parent's.
+ * actions, not its parent's. What it ignores is ignored in programs that it executes.
  *
  * in_actions NUMBER [SECONDS]: the number says nothing
+ * in_actions ask
  */
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -98,6 +99,47 @@ static void reset_by_vfork(bool has_number)
 	tell("after a vfork");
 }
 
+static void ask_in(pid_t child, char *const words[])
+{
+	int status;
+
+	if (child == 0) {
+		execv(words[0], words);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	printf("status %x\n", status);
+	fflush(stdout);
+}
+
+/* What it ignores is ignored in the programs that it executes, also after an exec that has failed. */
+static void execute_ignoring(char *self)
+{
+	const struct sigaction ignored = { .sa_handler = SIG_IGN };
+	char *const words[] = { self, "ask", NULL };
+	pid_t child;
+
+	sigaction(SIGPROF, &ignored, NULL);
+	execv("/nowhere", words);
+	tell("after an exec that failed");
+	fflush(stdout);
+	ask_in(fork(), words);
+	ask_in(vfork(), words);
+	child = fork();
+	if (child == 0)
+		signal(SIGPROF, SIG_DFL);
+	ask_in(child, words);
+}
+
+/* In a program that was executed. */
+static void answer(void)
+{
+	struct sigaction seen;
+
+	sigaction(SIGPROF, NULL, &seen);
+	printf("asked: %s\n", name_of(seen.sa_handler));
+}
+
 static void reset_all(void)
 {
 	const struct action action = { .handler = SIG_DFL };
@@ -115,10 +157,15 @@ int main(int argc, char **argv)
 	const int64_t ns = argument(argc, argv, 2, 0.3) * NS_PER_S;
 
 	bounded(60);
+	if (argc > 1 && strcmp(argv[1], "ask") == 0) {
+		answer();
+		return 0;
+	}
 	spin_before(ns);
 	change();
 	reset_by_vfork(false);
 	reset_by_vfork(true);
+	execute_ignoring(argv[0]);
 	reset_all();
 	spin_after(ns);
 	return 0;

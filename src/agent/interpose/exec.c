@@ -20,8 +20,11 @@
 
 #include "agent/interpose/interpose.h"
 #include "agent/interpose/program.h"
+#include "agent/interpose/sampling_signal.h"
 #include "agent/libc/own_proc.h"
 #include "frozen/raw.h"
+#include "frozen/signal/chain.h"
+#include "frozen/signal/handler.h"
 
 typedef int execve_fn(const char *, char *const *, char *const *);
 typedef int execvpe_fn(const char *, char *const *, char *const *);
@@ -30,11 +33,34 @@ typedef int execveat_fn(int, const char *, char *const *, char *const *, int);
 typedef int spawn_fn(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
 		     char *const *);
 
+/* Whether the action of our signal is this one, and the program ignores it. A child may have an action of its own (signal.c). */
+static bool is_ignored_behind(sf_signal_fn *handler)
+{
+	struct sf_kernel_action own, now;
+
+	if (!sf_agent_signal_is_ours(sf_handler.config.signal))
+		return false;
+	sf_chain_get(&own);
+	return own.handler == SF_CHAIN_IGNORE &&
+	       sf_raw4(SYS_rt_sigaction, sf_handler.config.signal, NULL, &now, sizeof(now.mask)) == 0 && now.handler == handler;
+}
+
+/* What is ignored stays so in the next program (execve(2)), where our handler would become the default action. */
+static void ignore(void)
+{
+	const struct sf_kernel_action action = { .handler = SF_CHAIN_IGNORE };
+
+	sf_raw4(SYS_rt_sigaction, sf_handler.config.signal, &action, NULL, sizeof(action.mask));
+}
+
 static bool before(void)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+	const bool prepared = hooks && hooks->before_exec();
 
-	return hooks && hooks->before_exec();
+	if (is_ignored_behind(sf_handler_enter))
+		ignore();
+	return prepared;
 }
 
 static const char *useless_variable(const char *file, bool in_child)
@@ -50,6 +76,8 @@ static int after(bool prepared, int result, struct sf_environment_memory *memory
 	int error = errno;
 
 	sf_environment_unmap(memory);
+	if (is_ignored_behind(SF_CHAIN_IGNORE))
+		sf_chain_check(); /* puts ours in front again */
 	if (prepared)
 		atomic_load(&sf_interpose_hooks)->after_exec();
 	errno = error;
