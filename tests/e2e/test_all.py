@@ -100,6 +100,38 @@ def test_processes_that_end_at_once(stillframe, tmp_path):
     assert mine and all(name for _, name in mine), mine
 
 
+CPU_ONLINE = "/sys/devices/system/cpu/cpu1/online"
+
+
+def bring_online(is_online):
+    with open(CPU_ONLINE, "w") as file:
+        file.write("%d" % is_online)
+
+
+@pytest.mark.long   # unit/test_perf_renewal has it; this one takes a CPU from all other programs for a second
+@pytest.mark.alone
+@pytest.mark.skipif(not os.access(CPU_ONLINE, os.W_OK), reason="this user, or this machine, cannot take a CPU offline")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_cpu_that_goes_and_comes_back(stillframe, target, tmp_path, is_there):
+    """The kernel ends its events when it goes, and one that comes had none: what runs there afterwards is sampled all the same."""
+    output = tmp_path / "r.sfr"
+    try:
+        bring_online(is_there)
+        process = start_all(stillframe, output)
+        if is_there:
+            bring_online(False)
+            time.sleep(0.5)
+        bring_online(True)
+        time.sleep(1)   # it is seen within a tenth of a second
+        there = target(["taskset", "-c", "1", os.path.join(PROGRAMS, "busy_split"), "60", "1"])
+        until(lambda: cpu_of(there.pid) > 2, "it has used CPU time", 60)
+        process.terminate()
+        name, seconds, _ = seen_of(finished(stillframe.wait(process), output), there.pid)
+        assert name == "busy_split" and seconds > 1.5, seconds
+    finally:
+        bring_online(True)
+
+
 @pytest.mark.long   # unit/test_perf_batch has whose program a child runs
 def test_forks_without_a_sample_of_their_parents(stillframe, tmp_path):
     """Programs that fork themselves several times, each for some microseconds: most that have a sample have a parent without one, and

@@ -120,6 +120,13 @@ static void what_the_user_may_not(void **state)
 	assert_string_equal(notes(), "events in the kernel were not counted: no right. Have it.\n");
 }
 
+static void a_cpu_without_events(void **state)
+{
+	(void)state;
+	sf_fail(&perf.no_cpu, SF_E_DENIED, "cannot map the ring of CPU 5");
+	assert_string_equal(notes(), "a CPU that came online was not sampled: cannot map the ring of CPU 5\n");
+}
+
 static void sleepers_without_their_registers(void **state)
 {
 	(void)state;
@@ -139,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup(pauses_and_records_are_told_each, set_up),
 		cmocka_unit_test_setup(sleeps_that_are_not_told, set_up),
 		cmocka_unit_test_setup(what_the_user_may_not, set_up),
+		cmocka_unit_test_setup(a_cpu_without_events, set_up),
 		cmocka_unit_test_setup(sleepers_without_their_registers, set_up),
 	};
 

@@ -73,6 +73,8 @@ static bool open_all(const struct sf_perf_events *events, int32_t tid, open_fn *
 
 		if (fd < 0 && errno == ESRCH)
 			return true;
+		if (fd < 0 && errno == ENODEV)
+			continue; /* the CPU is offline */
 		if (fd < 0)
 			return sf_perf_fail_open(tid, events->cpus[i], errno, err);
 		if (!sf_vec_push(fds, fd)) {
@@ -267,6 +269,16 @@ bool sf_perf_events_refine(struct sf_perf_events *events, uint64_t period_ns, co
 	sf_perf_events_set_period(events, before_ns);
 	events->stack_bytes = bytes;
 	return false;
+}
+
+bool sf_perf_events_follow_cpus(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	bool fine;
+
+	if (!events->fds.n)
+		return true;
+	fine = sf_perf_events_add_rings(events, err);
+	return renew(events, pids, n, err) && fine;
 }
 
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err)

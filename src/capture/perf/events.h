@@ -117,6 +117,14 @@ bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const
 /* Of SF_PERF_COUNTED: how many there were of the event while they were enabled. */
 uint64_t sf_perf_events_counted(const struct sf_perf_events *events);
 
+/*
+ * Opens the events of all threads anew, on the CPUs that are online now: also on those that were not there at the start. Rings
+ * that were never opened stay closed. False: a new CPU has no ring, or the events are as they were.
+ */
+bool sf_perf_events_follow_cpus(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
+/* Rings for the CPUs that are online and have none: the part of the above in rings.c. */
+bool sf_perf_events_add_rings(struct sf_perf_events *events, struct sf_error *err);
+
 /* From now on one event for each CPU samples whatever runs there. False: it is as it was. */
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);
 

@@ -79,6 +79,14 @@ static bool no_kernel(const struct sf_perf *perf, char *ret)
 	return *perf->no_kernel.text;
 }
 
+static bool no_cpu(const struct sf_perf *perf, char *ret)
+{
+	char why[sizeof(perf->no_cpu.text)];
+
+	snprintf(ret, NOTE_SIZE, "a CPU that came online was not sampled: %s", sf_error_sentences(perf->no_cpu.text, why, sizeof(why)));
+	return *perf->no_cpu.text;
+}
+
 static bool no_saved(const struct sf_perf *perf, char *ret)
 {
 	char why[sizeof(perf->no_saved.text)];
@@ -142,7 +150,7 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 
 /* To add one: a function above, and its place here, in the order of what matters most. */
 static note_fn *const notes[] = {
-	lost_records, over_budget, dropped_names, no_kernel, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings,
+	lost_records, over_budget, dropped_names, no_kernel, no_cpu, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings,
 	gave_up_wakings, paused_sleeps, part_of_sleeps,
 };
 

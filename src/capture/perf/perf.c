@@ -59,18 +59,6 @@ void sf_perf_close(struct sf_capture *capture)
 	free(perf);
 }
 
-/* The processes that are watched, and the descendants that they have already. */
-static bool list_processes(const struct sf_perf *perf, struct sf_ids *ret)
-{
-	const struct sf_watch *watch = &perf->base.watch;
-
-	for (size_t i = 0; i < watch->processes.n; i++) {
-		if (!sf_vec_push(&ret->ids, watch->processes.items[i].pid))
-			return false;
-	}
-	return !perf->base.options.children || sf_process_descendants(ret);
-}
-
 static bool open_events(struct sf_perf *perf, struct sf_error *err)
 {
 	struct sf_ids ids = { 0 };
@@ -87,7 +75,7 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	if (fine)
 		sf_perf_sleeps_open(perf);
 	if (fine && (perf->base.period_ns || perf->sleeps.on))
-		fine = list_processes(perf, &ids) || sf_fail_memory(err);
+		fine = sf_perf_list_processes(perf, &ids) || sf_fail_memory(err);
 	if (fine && perf->base.period_ns)
 		fine = sf_perf_events_attach(&perf->events, ids.ids.items, ids.ids.n, err);
 	if (fine)
@@ -125,53 +113,6 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		capture->saved = sf_bpf_source_open(&perf->no_saved);
 	*ret = capture;
 	return true;
-}
-
-static void resize(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *wanted)
-{
-	struct sf_error err = { 0 };
-	struct sf_ids ids = { 0 };
-
-	if (*wanted && list_processes(perf, &ids))
-		sf_perf_events_resize(events, *wanted, ids.ids.items, ids.ids.n, &err);
-	*wanted = 0;
-	sf_vec_deinit(&ids.ids);
-}
-
-/* To the samples of sleeps, too: threads sleep on both stacks. */
-static void add_chain(struct sf_perf *perf)
-{
-	struct sf_error err = { 0 };
-	struct sf_ids ids = { 0 };
-
-	if (perf->chain_wanted && !perf->events.user_chain && list_processes(perf, &ids) &&
-	    sf_perf_events_add_chain(&perf->events, ids.ids.items, ids.ids.n, &err) && perf->sleeps.on)
-		sf_perf_events_add_chain(&perf->sleeps.switches, ids.ids.items, ids.ids.n, &err);
-	perf->chain_wanted = false;
-	sf_vec_deinit(&ids.ids);
-}
-
-static void refine(struct sf_perf *perf)
-{
-	struct sf_error err = { 0 };
-	struct sf_ids ids = { 0 };
-
-	if (perf->period_wanted && list_processes(perf, &ids))
-		sf_perf_events_refine(&perf->events, perf->period_wanted, ids.ids.items, ids.ids.n, &err);
-	perf->period_wanted = 0;
-	sf_vec_deinit(&ids.ids);
-}
-
-/* Where there are too many samples of an event, or few. */
-static void set_pace(struct sf_perf *perf, uint64_t now_ns)
-{
-	const uint64_t wanted = sf_perf_counting_pace(perf, now_ns);
-	struct sf_error err = { 0 };
-	struct sf_ids ids = { 0 };
-
-	if (wanted != perf->events.each && list_processes(perf, &ids))
-		sf_perf_events_set_each(&perf->events, wanted, ids.ids.items, ids.ids.n, &err);
-	sf_vec_deinit(&ids.ids);
 }
 
 /*
@@ -308,12 +249,7 @@ static void sample_until_over(struct sf_capture *capture)
 			wait_for_stops(capture);
 		if (capture->last_tick)
 			return;
-		resize(perf, &perf->events, &perf->stack_wanted);
-		resize(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
-		add_chain(perf);
-		sf_perf_widen_if_short(perf, now_ns);
-		refine(perf);
-		set_pace(perf, now_ns);
+		sf_perf_renew(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);
 		sf_perf_wait_for_batch(perf, now_ns, end_ns);

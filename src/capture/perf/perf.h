@@ -17,6 +17,7 @@
 #include "capture/perf/signals.h"
 #include "capture/perf/sleeps.h"
 #include "capture/perf/stacks.h"
+#include "capture/perf/renewal.h"
 #include "capture/perf/widen.h"
 #include "capture/ptrace/ptrace.h"
 
@@ -48,6 +49,8 @@ struct sf_perf {
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 	uint64_t period_wanted;       /* of the events, in the place of a longer one; 0: none */
 	bool     chain_wanted;        /* a walk has ended where the kernel's chain would lead on */
+	struct sf_perf_online online;
+	struct sf_error no_cpu;       /* why a CPU that came online is not sampled; no text: each is */
 	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
 	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */
 };

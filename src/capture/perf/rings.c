@@ -162,22 +162,29 @@ static void unmap_rings(struct sf_perf_events *events)
 }
 
 /* *locked_ret: it failed since this user may not lock so much memory. */
+static bool map_ring(struct sf_perf_events *events, size_t i, bool *locked_ret, struct sf_error *err)
+{
+	void *mapping = sf_perf_map(events->owners[i], events->ring_size);
+
+	if (!mapping) {
+		*locked_ret = true;
+		sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
+		return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
+	}
+	if (!sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size)) {
+		sf_perf_unmap(mapping, events->ring_size);
+		events->rings[i] = (struct sf_perf_ring){ 0 };
+		return sf_fail_memory(err);
+	}
+	return true;
+}
+
 static bool map_rings(struct sf_perf_events *events, bool *locked_ret, struct sf_error *err)
 {
 	*locked_ret = false;
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		void *mapping = sf_perf_map(events->owners[i], events->ring_size);
-
-		if (!mapping) {
-			*locked_ret = true;
-			sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
-			return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
-		}
-		if (!sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size)) {
-			sf_perf_unmap(mapping, events->ring_size);
-			events->rings[i] = (struct sf_perf_ring){ 0 };
-			return sf_fail_memory(err);
-		}
+		if (!map_ring(events, i, locked_ret, err))
+			return false;
 	}
 	return true;
 }
@@ -248,6 +255,12 @@ void sf_perf_events_set_period(struct sf_perf_events *events, uint64_t period_ns
 		events->stack_bytes = bytes;
 }
 
+static bool open_owner(struct sf_perf_events *events, size_t i, struct sf_error *err)
+{
+	events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
+	return events->owners[i] >= 0 || sf_perf_fail_open(0, events->cpus[i], errno, err);
+}
+
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
 {
 	events->period_ns = period_ns;
@@ -258,9 +271,8 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	for (size_t i = 0; i < events->n_cpus; i++)
 		events->owners[i] = -1;
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
-		if (events->owners[i] < 0)
-			return sf_perf_fail_open(0, events->cpus[i], errno, err);
+		if (!open_owner(events, i, err))
+			return false;
 	}
 	if (!open_rings(events, err))
 		return false;
@@ -269,6 +281,45 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	else if (events->kind != SF_PERF_WAKINGS)
 		events->stack_bytes = first_stack(events->kind, events->ring_size, period_ns);
 	return true;
+}
+
+static bool has_ring(const struct sf_perf_events *events, int cpu)
+{
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		if (events->cpus[i] == cpu)
+			return true;
+	}
+	return false;
+}
+
+static bool add_ring(struct sf_perf_events *events, int cpu, struct sf_error *err)
+{
+	const size_t i = events->n_cpus;
+	bool locked;
+
+	if (i >= SF_PERF_MAX_CPUS)
+		return sf_fail(err, SF_E_UNSUPPORTED, "more than %d CPUs", SF_PERF_MAX_CPUS);
+	events->cpus[i] = cpu;
+	events->periods_ns[i] = events->period_ns;
+	if (!open_owner(events, i, err))
+		return false;
+	if (!map_ring(events, i, &locked, err)) {
+		close(events->owners[i]);
+		return false;
+	}
+	events->n_cpus++;
+	return true;
+}
+
+bool sf_perf_events_add_rings(struct sf_perf_events *events, struct sf_error *err)
+{
+	int cpus[SF_PERF_MAX_CPUS];
+	const size_t n = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS);
+	bool fine = true;
+
+	for (size_t i = 0; i < n; i++)
+		fine &= has_ring(events, cpus[i]) || add_ring(events, cpus[i], err);
+	return fine;
 }
 
 void sf_perf_events_close_rings(struct sf_perf_events *events)

@@ -21,24 +21,6 @@ void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watche
 	thread->first_cpu_ns = before_ns;
 }
 
-void sf_watch_take_over(const struct sf_watch *watch, int32_t pid)
-{
-	struct sf_thread *first = sf_watch_find(watch, pid), *other = NULL;
-	size_t n = 0;
-
-	if (!first || !first->exited_ns)
-		return;
-	for (size_t i = 0; i < watch->threads.n; i++) {
-		struct sf_thread *thread = watch->threads.items[i];
-
-		if (thread == first || thread->task.pid != pid || thread->exited_ns)
-			continue;
-		other = thread;
-		n++;
-	}
-	sf_thread_take_over(first, n == 1 ? other : NULL);
-}
-
 /*
  * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments that do not
  * depend on what the thread does: those before a moment show as much of the time after it as those that follow. The

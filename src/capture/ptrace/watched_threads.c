@@ -297,3 +297,21 @@ bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uin
 	sf_thread_measure_use(thread);
 	return true;
 }
+
+void sf_watch_take_over(const struct sf_watch *watch, int32_t pid)
+{
+	struct sf_thread *first = sf_watch_find(watch, pid), *other = NULL;
+	size_t n = 0;
+
+	if (!first || !first->exited_ns)
+		return;
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (thread == first || thread->task.pid != pid || thread->exited_ns)
+			continue;
+		other = thread;
+		n++;
+	}
+	sf_thread_take_over(first, n == 1 ? other : NULL);
+}
