@@ -19,7 +19,7 @@ struct sf_location {
 	bool        approximate; /* which calls are inlined here is not known exactly */
 };
 
-/* What is behind the last slash of a path. */
+/* The part of a path behind its last slash. */
 static inline const char *sf_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

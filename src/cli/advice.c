@@ -52,7 +52,7 @@ static uint64_t used_below(const struct sf_session_result *result)
 	return all_ns > own_ns ? all_ns - own_ns : 0;
 }
 
-/* An agent comes into the children, too, but not into all of them. What the recorded ones used is a part of the sum. */
+/* An agent comes into the children, too, but not into all of them. The CPU time of the recorded ones is a part of the sum. */
 static void count_without_agent(struct sf_children_cpu *cpu, const struct sf_session_options *options,
 				const struct sf_session_result *result)
 {

@@ -302,6 +302,18 @@ static int record_all(struct sf_record_given *given)
 	return record(given, capture->cgroup ? base_name(capture->cgroup) : "all");
 }
 
+/* `words`: the command, ended by NULL. */
+static int record_given(struct sf_record_given *given, char **words)
+{
+	struct sf_error err = { 0 };
+
+	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	if (given->session.capture.all)
+		return record_all(given);
+	return *words ? record_command(given, words) : record_processes(given);
+}
+
 static int run(int argc, char **argv)
 {
 	static struct sf_record_given given;
@@ -312,13 +324,9 @@ static int run(int argc, char **argv)
 	status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);
 	if (status >= 0)
 		return status;
-	if (!sf_record_take(&given, argc - rest, &err))
-		return sf_cli_fail(SF_EXIT_USAGE, &err);
-	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
-		return sf_cli_fail(SF_EXIT_FAILED, &err);
-	if (given.session.capture.all)
-		return record_all(&given);
-	return rest < argc ? record_command(&given, argv + rest) : record_processes(&given);
+	status = sf_record_take(&given, argc - rest, &err) ? record_given(&given, argv + rest) : sf_cli_fail(SF_EXIT_USAGE, &err);
+	sf_process_filter_deinit(&given.filter);
+	return status;
 }
 
 const struct sf_command sf_command_record = {

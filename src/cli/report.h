@@ -66,7 +66,7 @@ void sf_report_footnotes(const struct sf_report *report, const struct sf_output 
 /* The tree section, in report_tree.c. */
 void sf_report_tree(const struct sf_report *report, const struct sf_output *output);
 
-/* What the report's clock counts: "time", or the unit of an event. */
+/* The unit of the report's clock: "time", or the unit of an event. */
 static inline const char *sf_report_unit(const struct sf_report *report)
 {
 	return report->aggregate->clock == SF_CLOCK_EVENT ? report->profile->measure.unit : "time";

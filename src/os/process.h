@@ -111,7 +111,7 @@ struct sf_program {
 };
 bool sf_process_program(int32_t pid, struct sf_program *ret);
 
-/* What `started` is of a process that starts now. Several processes have the same: the unit is a hundredth of a second. */
+/* The `started` of a process that starts now. Several processes have the same: the unit is a hundredth of a second. */
 uint64_t sf_process_start_clock(void);
 
 static inline bool sf_program_is(const struct sf_program *a, const struct sf_program *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording keeps once, each under a number, and the limits on it. Here are its texts, and its functions, which are
+ * Data that a recording keeps once, each under a number, and the limits on it. Here are its texts, and its functions, which are
  * made of texts.
  *
  * The limits hold for every target and stream. They limit the memory for writing the recording; reading it takes about as

@@ -213,7 +213,7 @@ void sf_recording_totals(const struct sf_recording *recording, struct sf_recordi
 /* The recording does not end in order: sf_recording_finish() leaves it marked as cut short. */
 void sf_recording_cut_short(struct sf_recording *recording);
 /*
- * Nothing but names is added from now on. What was recorded is written at once: looking up names may take seconds, in which
+ * Nothing but names is added from now on. The samples are written at once: looking up names may take seconds, in which
  * stillframe may be killed. The recording is not complete yet. Where writing fails, sf_recording_finish() tries again.
  */
 void sf_recording_end(struct sf_recording *recording, uint64_t end_ns);

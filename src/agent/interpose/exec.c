@@ -45,7 +45,7 @@ static bool is_ignored_behind(sf_signal_fn *handler)
 	       sf_raw4(SYS_rt_sigaction, sf_handler.config.signal, NULL, &now, sizeof(now.mask)) == 0 && now.handler == handler;
 }
 
-/* What is ignored stays so in the next program (execve(2)), where our handler would become the default action. */
+/* Ignored signals stay ignored in the next program (execve(2)), where our handler would become the default action. */
 static void ignore(void)
 {
 	const struct sf_kernel_action action = { .handler = SF_CHAIN_IGNORE };

@@ -272,7 +272,7 @@ static uint64_t moment_behind(uint64_t start_ns, const struct timespec *time)
 	return seconds < (UINT64_MAX - start_ns) / NS_PER_S ? start_ns + seconds * NS_PER_S + (uint64_t)time->tv_nsec : UINT64_MAX;
 }
 
-/* What is left of a time that began then. */
+/* The rest of a time that began then. */
 struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time)
 {
 	const uint64_t until_ns = moment_behind(start_ns, time);

@@ -124,7 +124,7 @@ static uint32_t most_put_off(const struct sf_workspace *workspace, const struct 
 	return workspace->trace.end == SF_END_NO_CODE ? MAX_PUT_OFF_FOR_CODE : 0;
 }
 
-/* What the thread sleeps until then belongs to its next sample. */
+/* The thread's next sample stands for its sleep until then, too. */
 static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
 {
 	const uint32_t most = most_put_off(agent->workspace, thread);

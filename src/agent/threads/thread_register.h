@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread says of itself: that it is registered, its name, and its label. Each different pair of key and value is a label. It
+ * The registration of a thread by itself, with its name and its label. Each different pair of key and value is a label. It
  * has a number, which has a record in the outbox before a sample carries it. Not for the sampler, which must not wait for the
  * labels' lock. Not signal-safe.
  */

@@ -70,8 +70,8 @@ static uint64_t take_unrecorded(struct sf_thread *thread, uint64_t end_ns)
 }
 
 /*
- * Sleeps are as long as the records of their ends say. What the kernel has counted as a wait for a CPU all the same, as Linux 6.12
- * and later may (sf_thread_measure()), was no time awake.
+ * Sleeps are as long as the records of their ends say. A part that the kernel has counted as a wait for a CPU all the same, as
+ * Linux 6.12 and later may (sf_thread_measure()), was no time awake.
  */
 static void correct_wait(struct sf_thread *thread, uint64_t end_ns)
 {

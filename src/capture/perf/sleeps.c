@@ -90,7 +90,7 @@ static bool is_of_switch(const struct sf_perf_record *record)
 				   record->type == PERF_RECORD_SWITCH_CPU_WIDE);
 }
 
-/* What was written just before the events paused says nothing of what the threads do in the pause. */
+/* Records from just before the events paused say nothing of what the threads do in the pause. */
 void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread;

@@ -96,7 +96,10 @@ bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *sw
 
 /* The first of n equal shares of the account of an awake thread, for one of n samples. */
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
-/* What a hold takes in place of samples (batch.n_held), and no more are due: the time since the batch is the next samples'. */
+/*
+ * The time that a hold takes in place of samples (batch.n_held). Then no more are due: the time since the batch is the next
+ * samples'.
+ */
 struct sf_weight sf_thread_take_held(struct sf_thread *thread, uint64_t period_ns);
 
 /*

@@ -83,7 +83,7 @@ static bool is_of_another(const struct sf_thread *thread, const struct sf_task_r
 	       (counted_ns && run->cpu_ns - thread->run.cpu_ns > now_ns - counted_ns + SF_ON_CPU_LATE_NS);
 }
 
-/* What the other thread has used until now is in its own account. */
+/* The other thread's CPU time until now is in its own account. */
 static void take_over(struct sf_thread *thread, const struct sf_task_run *run)
 {
 	const uint64_t others_ns = run->cpu_ns - thread->run.cpu_ns; /* below zero, too */

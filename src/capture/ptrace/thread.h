@@ -215,8 +215,8 @@ static inline bool sf_thread_needs_displacement(const struct sf_thread *thread)
 }
 
 /*
- * Another thread of the process has executed a program, and goes on under this one's id, with its counts. What it had used when
- * they were last read is in its own account. NULL: nothing is known of it, and its counts are read now.
+ * Another thread of the process has executed a program, and goes on under this one's id, with its counts. Its CPU time up to the
+ * last reading of them is in its own account. NULL: nothing is known of it, and its counts are read now.
  */
 void sf_thread_take_over(struct sf_thread *thread, const struct sf_thread *other);
 

@@ -151,7 +151,7 @@ static bool all_sleep_on(struct sf_capture *capture, uint64_t now_ns)
 	return sf_watch_cpu_ns(&capture->watch) == capture->watch.cpu_ns;
 }
 
-/* What the clocks say of the threads that this tick has not looked at. */
+/* Threads that this tick has not looked at: the clocks of their processes say whether they have run. */
 static void see_passed_over(struct sf_capture *capture, uint64_t now_ns)
 {
 	const uint64_t others_ns = sf_watch_others_ran(&capture->watch);

@@ -128,7 +128,7 @@ static bool open_listener(struct sf_capture *capture, struct sf_error *err)
 	return capture->listener >= 0 && (!for_all || sf_channel_open_to_all(capture->path, err));
 }
 
-/* What the child is to have in its environment. */
+/* The variables that the child is to have in its environment. */
 static bool prepare_child(struct sf_capture *capture, struct sf_error *err)
 {
 	const struct sf_setting *settings = capture->options.settings;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of methods whose code may be freed: what tells a method from the next one whose structures are in the same places. Signal-safe. */
+/*
+ * Ids of methods whose code may be freed. By them a method differs from the next one whose structures are in the same places.
+ * Signal-safe.
+ */
 #include "frozen/coreclr/method_id.h"
 
 #include "frozen/frozen.h"

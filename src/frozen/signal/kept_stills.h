@@ -23,7 +23,7 @@
 
 enum { SF_KEPT_FREE, SF_KEPT_FILLING, SF_KEPT_FULL };
 
-/* What a sample has beside its frames (struct sf_stream_sample). */
+/* The parts of a sample beside its frames (struct sf_stream_sample). */
 struct sf_kept_sample {
 	uint64_t time_ns, cpu_ns, wall_ns, hold_ns;
 	uint32_t serial, ticks, label;

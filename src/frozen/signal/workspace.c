@@ -44,7 +44,7 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 		return NULL;
 	bytes = (uint8_t *)mapped;
 	workspace = (struct sf_workspace *)(void *)bytes;
-	/* The rest is zeroes already. What is not written has no pages, which each fork() would copy. */
+	/* The rest is zeroes already. A part that is not written has no pages, which each fork() would copy. */
 	workspace->access = access;
 	workspace->trace.frames = (struct sf_frame *)(void *)(bytes + frames);
 	workspace->trace.capacity = max_depth;

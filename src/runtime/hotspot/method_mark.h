@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tells a Method from the next one in its place. When a class is unloaded, the structures of a class of the same shape may
- * come to the same addresses, all of them. Only the names differ. Hostile input.
+ * A mark by which a Method differs from the next one in its place. When a class is unloaded, the structures of a class of the
+ * same shape may come to the same addresses, all of them. Only the names differ. Hostile input.
  */
 #ifndef SF_RUNTIME_HOTSPOT_METHOD_MARK_H
 #define SF_RUNTIME_HOTSPOT_METHOD_MARK_H
