@@ -190,6 +190,20 @@ static void test_two_are_always_blocked(void **state)
 	signal(SIGQUIT, SIG_DFL);
 }
 
+/* A child of posix_spawn() begins with those of pthread_cancel() and setuid() ignored. glibc's functions refuse to set their actions. */
+static void test_libcs_own_are_always_blocked(void **state)
+{
+	const struct sf_kernel_action ignore = { .handler = SF_CHAIN_IGNORE }, none = { .handler = SF_CHAIN_DEFAULT };
+
+	(void)state;
+	for (int number = 32; number < 34; number++)
+		assert_int_equal(syscall(SYS_rt_sigaction, number, &ignore, NULL, 8), 0);
+	put_in_front();
+	assert_int_equal(kernel_action().mask >> 31 & 3, 3);
+	for (int number = 32; number < 34; number++)
+		assert_int_equal(syscall(SYS_rt_sigaction, number, &none, NULL, 8), 0);
+}
+
 static void test_flags_follow_the_program(void **state)
 {
 	static const struct {
@@ -658,6 +672,7 @@ int main(void)
 		TEST(test_how_ours_is_installed),
 		TEST(test_blocked_unless_ignored),
 		TEST(test_two_are_always_blocked),
+		TEST(test_libcs_own_are_always_blocked),
 		TEST(test_flags_follow_the_program),
 		TEST(test_a_plain_handler),
 		TEST(test_siginfo),

@@ -17,6 +17,7 @@
 
 #define MASK_SIZE sizeof(uint64_t)
 #define N_SIGNALS 64
+enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 }; /* below SIGRTMIN */
 #define BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define RESTORER_FLAG 0x04000000u /* SA_RESTORER of asm/signal.h, which libc's headers leave out */
 
@@ -152,12 +153,21 @@ static bool is_dropped(int signal, const struct sf_kernel_action *action)
 	return action->handler == SF_CHAIN_IGNORE || (action->handler == SF_CHAIN_DEFAULT && ignored_by_default(signal));
 }
 
-/* system(3) ignores these two for a while, unseen: they are blocked whatever their action is. */
+/*
+ * libc changes the actions of these unseen, so they are always blocked. system(3) ignores the first two for a while. The others
+ * are for pthread_cancel() and setuid(): a child of posix_spawn() begins with both ignored, and gets handlers for them later
+ * (glibc: nptl/nptl-signals.h, sysdeps/unix/sysv/linux/spawni.c).
+ */
+static bool is_libcs(int signal)
+{
+	return signal == SIGINT || signal == SIGQUIT || signal == SIGNAL_CANCEL || signal == SIGNAL_SETXID;
+}
+
 static bool is_let_in(int signal)
 {
 	struct sf_kernel_action action;
 
-	return signal != SIGINT && signal != SIGQUIT && get_action(signal, &action) == 0 && is_dropped(signal, &action);
+	return !is_libcs(signal) && get_action(signal, &action) == 0 && is_dropped(signal, &action);
 }
 
 /*
