@@ -303,6 +303,8 @@ FAULTS = [
     ("capture/ptrace/thread.c", "if (thread->exited_ns || !sf_task_run", "if (!sf_task_run", "test_perf_batch"),
     ("capture/ptrace/watched_threads.c", "sf_thread_take_over(first, n == 1 ? other : NULL);", "first->exited_ns = (uint64_t)!other;", "test_perf_batch"),
     ("capture/ptrace/watched_threads.c", "n == 1 ? other : NULL", "other", "test_perf_batch"),
+    ("frozen/signal/wake_up.c", "else if (state == SF_SLEEPER_AWAKE)", "else", "test_cpu_affinity"),
+    ("frozen/signal/wake_up.c", "\tatomic_compare_exchange_strong(&wake_up->asleep, &state, SF_SLEEPER_AWAKE);\n", "", "test_cpu_affinity"),
     ("capture/perf/renewal.c", "has_more |= !has_cpu(online, now.cpus[i]);", "has_more |= now.n > online->n;", "test_perf_renewal"),
     ("capture/perf/events.c", "\t\tif (fd < 0 && errno == ENODEV)\n\t\t\tcontinue;", "", "test_perf_renewal"),
     ("capture/perf/events.c", "fine = sf_perf_events_add_rings(events, err);", "fine = true;", "test_perf_renewal"),

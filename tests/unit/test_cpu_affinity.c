@@ -7,6 +7,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
+#include "frozen/raw.h"
+
 #define MS UINT64_C(1000000)
 #define NOW UINT64_C(1000000000)
 
@@ -64,11 +69,39 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* A sleeper's: whether it was woken before its time was over. */
+static void *sleeps(void *until_ns)
+{
+	sf_wake_up_wait(&wake_up, 0, *(uint64_t *)until_ns);
+	return (void *)(uintptr_t)(sf_raw_now_ns() < *(uint64_t *)until_ns);
+}
+
+/* The first thread that posts gets no CPU before it has woken the sleeper: threads that post next do not wait for that. */
+static void a_late_waker_is_not_waited_for(void **state)
+{
+	uint64_t until_ns = sf_raw_now_ns() + 5000 * MS;
+	pthread_t sleeper;
+	void *was_woken;
+
+	(void)state;
+	atomic_store(&wake_up.sleeper, 0);
+	assert_int_equal(pthread_create(&sleeper, NULL, sleeps, &until_ns), 0);
+	while (atomic_load(&wake_up.asleep) != SF_SLEEPER_ASLEEP)
+		sched_yield();
+	atomic_store(&wake_up.asleep, SF_SLEEPER_BEING_WOKEN);
+	usleep(20000); /* it has come into its sleep: no post has kept it from that */
+	sf_wake_up_post(&wake_up);
+	pthread_join(sleeper, &was_woken);
+	assert_true(was_woken);
+	assert_int_equal(atomic_load(&wake_up.asleep), SF_SLEEPER_AWAKE);
+}
+
 /* As if we slept. The CPU on which it rang, -1: nobody was brought there. */
 static int ring(void)
 {
-	atomic_store(&wake_up.asleep, 1);
+	atomic_store(&wake_up.asleep, SF_SLEEPER_ASLEEP);
 	sf_wake_up_post(&wake_up);
+	assert_int_equal(atomic_load(&wake_up.asleep), SF_SLEEPER_AWAKE);
 	return (int)atomic_load(&wake_up.brought_to) - 1;
 }
 
@@ -183,6 +216,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_is_not_the_programs_where_a_waking_thread_is_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_not_where_nobody_could_bring_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_brings_what_has_ended, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_late_waker_is_not_waited_for, set_up, tear_down),
 	};
 
 	all = cpus_now();

@@ -27,7 +27,7 @@ void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_
 	uint64_t now_ns = sf_raw_now_ns();
 
 	while (now_ns < until_ns) {
-		atomic_store(&wake_up->asleep, 1);
+		atomic_store(&wake_up->asleep, SF_SLEEPER_ASLEEP);
 		if (atomic_load(&wake_up->n_posts) != heard)
 			break;
 		sf_raw_futex_wait(&wake_up->n_posts, heard, until_ns - now_ns);
@@ -35,7 +35,7 @@ void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_
 			break;
 		now_ns = sf_raw_now_ns();
 	}
-	atomic_store(&wake_up->asleep, 0);
+	atomic_store(&wake_up->asleep, SF_SLEEPER_AWAKE);
 }
 
 /*
@@ -59,9 +59,16 @@ static void bring_along(struct sf_wake_up *wake_up)
 
 void sf_wake_up_post(struct sf_wake_up *wake_up)
 {
+	uint32_t state = SF_SLEEPER_ASLEEP;
+
 	atomic_fetch_add(&wake_up->n_posts, 1);
-	if (!atomic_load(&wake_up->asleep) || !atomic_exchange(&wake_up->asleep, 0))
+	if (atomic_load(&wake_up->asleep) == SF_SLEEPER_AWAKE)
 		return;
-	bring_along(wake_up);
+	if (atomic_compare_exchange_strong(&wake_up->asleep, &state, SF_SLEEPER_BEING_WOKEN))
+		bring_along(wake_up);
+	else if (state == SF_SLEEPER_AWAKE)
+		return;
 	sf_raw_futex_wake(&wake_up->n_posts, 1);
+	state = SF_SLEEPER_BEING_WOKEN;
+	atomic_compare_exchange_strong(&wake_up->asleep, &state, SF_SLEEPER_AWAKE);
 }

@@ -14,9 +14,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+enum sf_sleeper_state {
+	SF_SLEEPER_AWAKE,       /* ... or woken */
+	SF_SLEEPER_ASLEEP,
+	SF_SLEEPER_BEING_WOKEN, /* by a thread that may get no CPU meanwhile */
+};
+
 struct sf_wake_up {
 	_Alignas(64) _Atomic uint32_t n_posts;
-	_Atomic uint32_t asleep;
+	_Atomic uint32_t asleep;     /* enum sf_sleeper_state */
 	_Atomic int32_t  sleeper;    /* TID that the waking thread migrates to its own CPU; 0: off */
 	_Atomic uint32_t bringing;   /* that CPU, plus one, before the migration; 0: none yet */
 	_Atomic uint32_t brought_to; /* ... and after it. A thread may get no CPU between the two: then the sleeper
@@ -34,7 +40,8 @@ uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up);
 void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns);
 
 /*
- * Wakes the sleeper. Only the first post makes a system call, and only if the sleeper sleeps.
+ * Wakes the sleeper. Only the first post makes a system call, and only if the sleeper sleeps; and those that come before the first
+ * one has woken it.
  */
 void sf_wake_up_post(struct sf_wake_up *wake_up);
 
