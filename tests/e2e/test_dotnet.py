@@ -402,7 +402,8 @@ def named_by_caller(stillframe, path):
     return right, wrong
 
 
-@pytest.mark.parametrize("engine", ["ptrace", "signal"])
+# By ptrace a stack that is walked late may meet the next method, which beside other tests may be a twentieth of them.
+@pytest.mark.parametrize("engine", [pytest.param("ptrace", marks=[pytest.mark.long, pytest.mark.alone]), "signal"])
 def test_dynamic_methods_in_each_others_place(stillframe, tmp_path_factory, tmp_path, engine):
     """The runtime uses the code and the MethodDesc of a dynamic method again for the next one: each has its own name."""
     program = compile_program(tmp_path_factory.mktemp("reused"), "Reused")
@@ -412,7 +413,7 @@ def test_dynamic_methods_in_each_others_place(stillframe, tmp_path_factory, tmp_
     target.end()
     done.ok()
     right, wrong = named_by_caller(stillframe, path)
-    assert right and wrong <= 0.05 * right, (right, wrong) # a stack that is walked late may meet the next method
+    assert right and wrong <= (0.05 * right if engine == "ptrace" else 0), (right, wrong)
 
 
 @pytest.mark.long   # thousands of assemblies come and go first; unit/test_clr_walk and unit/test_clr_types have it, too

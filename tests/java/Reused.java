@@ -6,7 +6,7 @@ import java.io.InputStream;
 import java.util.Random;
 
 public class Reused {
-    static final long TURN = 60000000;
+    static final long TURN = 200000000;   // a stack that is walked late, by some milliseconds, may meet the next class
 
     public static class First implements Runnable {
         int sink;

@@ -11,7 +11,7 @@ using System.Runtime.Loader;
 static class Reused
 {
     const int Loops = 200000;
-    const long Turn = 60;
+    const long Turn = 200; // milliseconds: a stack that is walked late, by some of them, may meet the next method
 
     /* for (i = Loops; i != 0; i--) x = x * 5 ^ i; return x; */
     static void Emit(ILGenerator code)
