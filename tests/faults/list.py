@@ -51,6 +51,8 @@ FAULTS = [
     ("unwind/inputs.c", "code && memcmp(code, head, sizeof(head)) == 0 &&", "code ||", "test_unwind_sources"),
     ("unwind/cache.c", "cache->in_file && cache->file < 0", "cache->in_file", "test_unwind_cache"),
     ("unwind/inputs.c", "(const uint64_t[4]){ inputs->hijack }", "(const uint64_t[4]){ 0 }", "test_unwind_sources"),
+    ("runtime/coreclr/description.c", "if (!is_read || reading->is_unread)", "if (reading->is_unread)", "test_clr_description"),
+    ("runtime/coreclr/description.c", "\treading->is_unread = true;\n", "", "test_clr_description"),
     ("frozen/coreclr/frames.c", "!present || !is_caller", "!is_caller", "test_clr_walk"),
     ("frozen/coreclr/step.c", "still->flags & SF_STILL_COPY && leads_on", "leads_on", "test_clr_walk"),
     ("frozen/coreclr/step.c", "\t*pc_ret = regs.pc;\n\treturn is_return_address(cursor, regs.pc);", "\t*pc_ret = regs.pc;\n\treturn true;", "test_clr_walk"),

@@ -107,7 +107,17 @@ struct reading {
 	struct descriptor descriptor;
 	struct sf_clr_description *ret;
 	bool is_foreign;           /* of another processor, or relative to a table that is not known */
+	bool is_unread;            /* a pointer of its table could not be read */
 };
+
+/*
+ * A library's file is mapped before the addresses in it are relocated. Until then what they lead to cannot be read: a later attempt
+ * may find it.
+ */
+static bool fail_not_there(struct sf_error *err)
+{
+	return sf_fail(err, SF_E_GONE, "its description of itself is not there yet");
+}
 
 static void read_type(struct reading *reading, const struct sf_clr_json_value *value)
 {
@@ -130,7 +140,7 @@ static void read_type(struct reading *reading, const struct sf_clr_json_value *v
 }
 
 /* A number, or an entry of the table of pointers: [[n], "type"], or [n]. */
-static bool global_value(const struct reading *reading, const struct sf_clr_json_value *value, uint64_t *ret)
+static bool global_value(struct reading *reading, const struct sf_clr_json_value *value, uint64_t *ret)
 {
 	const bool indirect = value->n_arrays == 2 || (value->n_arrays == 1 && value->is_only &&
 						       !value->is_string);
@@ -139,8 +149,12 @@ static bool global_value(const struct reading *reading, const struct sf_clr_json
 		return false;
 	if (!indirect)
 		return true;
-	return *ret < reading->descriptor.n_pointers && *ret < MAX_POINTERS &&
-	       sf_read_u64(reading->memory, reading->descriptor.pointers + *ret * 8, ret);
+	if (*ret >= reading->descriptor.n_pointers || *ret >= MAX_POINTERS)
+		return false;
+	if (sf_read_u64(reading->memory, reading->descriptor.pointers + *ret * 8, ret))
+		return true;
+	reading->is_unread = true;
+	return false;
 }
 
 static void read_global(struct reading *reading, const struct sf_clr_json_value *value)
@@ -200,14 +214,16 @@ static bool read_json(struct reading *reading, struct sf_error *err)
 {
 	const size_t size = reading->descriptor.json_size;
 	char *text = malloc(size);
-	bool good;
+	bool is_read, is_good;
 
 	if (!text)
 		return sf_fail_memory(err);
-	good = sf_read(reading->memory, text, reading->descriptor.json, size) &&
-	       sf_clr_json_read(text, size, read_value, reading);
+	is_read = sf_read(reading->memory, text, reading->descriptor.json, size);
+	is_good = is_read && sf_clr_json_read(text, size, read_value, reading);
 	free(text);
-	return good || sf_fail(err, SF_E_UNSUPPORTED, "its description of itself cannot be read");
+	if (!is_read || reading->is_unread)
+		return fail_not_there(err);
+	return is_good || sf_fail(err, SF_E_UNSUPPORTED, "its description of itself cannot be read");
 }
 
 static bool read_descriptor(struct reading *reading, uint64_t address, struct sf_error *err)
@@ -215,7 +231,7 @@ static bool read_descriptor(struct reading *reading, uint64_t address, struct sf
 	struct descriptor *descriptor = &reading->descriptor;
 
 	if (!sf_read(reading->memory, descriptor, address, sizeof(*descriptor)))
-		return sf_fail(err, SF_E_GONE, "its description of itself is not there yet");
+		return fail_not_there(err);
 	if (descriptor->magic != MAGIC || !(descriptor->flags & 1) ||
 	    descriptor->flags & IS_32_BIT || !descriptor->json_size ||
 	    descriptor->json_size > MAX_JSON)
