@@ -312,6 +312,7 @@ FAULTS = [
     ("capture/perf/events.c", "fine = sf_perf_events_add_rings(events, err);", "fine = true;", "test_perf_renewal"),
     ("capture/perf/rings.c", "\tevents->periods_ns[i] = events->period_ns;\n", "", "test_perf_renewal"),
     ("capture/perf/shares.c", "\t\tthread->exited_ns = record->time_ns;\n", "\t\t(void)record;\n", "test_perf_batch"),
+    ("capture/ptrace/tick.c", "\t\tsf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, now_ns);", "", "test_ptrace_tick"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
     ("capture/ptrace/watched_account.c", "sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight)", "(void)cause_of_rest(watch, thread)", "test_watch"),
     ("capture/ptrace/watch.c", "\twatch->over = true;\n", "", "test_watch"),
