@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -119,33 +120,56 @@ static void metadata_that_cannot_be_read_is_not_kept(void **state)
 	assert_int_equal(modules.n_bytes, 0);
 }
 
+/* A Module with this name, which is its path, too, and with metadata that is none. */
+static void put_module(const char *name)
+{
+	description.layout.fields[SF_CLR_MODULE_PATH] = 16;
+	description.layout.fields[SF_CLR_MODULE_NAME] = 24;
+	memset(bytes + (NAME - BASE), 0, 32);
+	memcpy(bytes + (NAME - BASE), name, strlen(name));
+	for (size_t at = 0; name[at]; at++)
+		bytes[NAME - BASE + 16 + 2 * at] = (uint8_t)name[at]; /* UTF-16 */
+	put(MODULE + 16, NAME + 16);
+	put(MODULE + 24, NAME);
+	put(MODULE, METADATA);
+	put(METADATA, 64);
+}
+
 /* An assembly was unloaded, and another one has its Module in the same place. It is read; nothing is kept of the first. */
 static void a_module_in_the_place_of_another_one_is_read(void **state)
 {
 	static const char names[2][8] = { "First", "Second" };
 
 	(void)state;
-	description.layout.fields[SF_CLR_MODULE_PATH] = 16;
-	description.layout.fields[SF_CLR_MODULE_NAME] = 24;
 	for (unsigned i = 0; i < 4; i++) {
-		const char *name = names[i / 2];
-
-		memset(bytes + (NAME - BASE), 0, 32);
-		memcpy(bytes + (NAME - BASE), name, strlen(name));
-		for (size_t at = 0; name[at]; at++)
-			bytes[NAME - BASE + 16 + 2 * at] = (uint8_t)name[at]; /* UTF-16 */
-		put(MODULE + 16, NAME + 16);
-		put(MODULE + 24, NAME);
-		put(MODULE, METADATA);
-		put(METADATA, 64);
+		put_module(names[i / 2]);
 		assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE)); /* it is no metadata */
 		assert_int_equal(modules.items.n, 1);
-		assert_string_equal(modules.items.items[0].path, name);
+		assert_string_equal(modules.items.items[0].path, names[i / 2]);
 		assert_int_equal(modules.n_bytes, 64);
 	}
 	put(MODULE + 24, 0); /* the process has ended */
 	assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
 	assert_string_equal(modules.items.items[0].path, names[1]);
+}
+
+/* A process that lies has another module at the same address each time that one is looked for. */
+static void modules_in_each_others_place_have_a_limit(void **state)
+{
+	char name[8];
+
+	(void)state;
+	for (unsigned i = 0; i < SF_CLR_MAX_MODULES + 2; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		put_module(name);
+		assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
+	}
+	snprintf(name, sizeof(name), "%u", SF_CLR_MAX_MODULES - 1);
+	assert_string_equal(modules.items.items[0].path, name);
+	modules.items.items[0].is_open = true;
+	assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE)); /* it is not the last one that was read */
+	put_module(name);
+	assert_non_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
 }
 
 /* Each address is another module: those of a process that lies have no end. */
@@ -163,6 +187,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(types_that_are_their_own_arguments, make, end),
 		cmocka_unit_test_setup_teardown(metadata_that_cannot_be_read_is_not_kept, make, end),
 		cmocka_unit_test_setup_teardown(a_module_in_the_place_of_another_one_is_read, make, end),
+		cmocka_unit_test_setup_teardown(modules_in_each_others_place_have_a_limit, make, end),
 		cmocka_unit_test_setup_teardown(modules_have_a_limit, make, end),
 	};
 

@@ -178,7 +178,7 @@ static struct sf_clr_module *find(struct sf_clr_modules *modules, uint64_t addre
 		if (modules->items.items[i].address == address)
 			return &modules->items.items[i];
 	}
-	if (!address || modules->items.n >= SF_CLR_MAX_MODULES ||
+	if (!address || modules->n_read >= SF_CLR_MAX_MODULES ||
 	    !sf_vec_push(&modules->items, (struct sf_clr_module){ .address = address }))
 		return NULL;
 	return &modules->items.items[modules->items.n - 1];
@@ -197,6 +197,9 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 	if (!sf_clr_module_mark(&description->layout, memory, address, &mark))
 		mark = module->mark;
 	if (!module->path || mark != module->mark) {
+		if (modules->n_read >= SF_CLR_MAX_MODULES)
+			return NULL;
+		modules->n_read++;
 		close_module(modules, module);
 		*module = (struct sf_clr_module){ .address = address, .mark = mark };
 		module->is_open = open_module(modules, module, description, memory);

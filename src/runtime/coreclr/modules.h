@@ -14,7 +14,7 @@
 
 #define SF_CLR_PATH 4096
 #define SF_CLR_MAX_BYTES (UINT64_C(256) << 20)     /* of all assemblies of a process */
-#define SF_CLR_MAX_MODULES 16384u                   /* of a process, with those that cannot be read */
+#define SF_CLR_MAX_MODULES 16384u                   /* that are read of a process, with those that cannot be read */
 
 struct sf_clr_module {
 	uint64_t address, base;        /* of the Module; of its image, 0: none */
@@ -30,13 +30,14 @@ struct sf_clr_module {
 struct sf_clr_modules {
 	SF_VEC(struct sf_clr_module) items;
 	uint64_t n_bytes;              /* of all that is in memory */
+	uint32_t n_read;               /* modules, with those in whose place others are */
 };
 
 void sf_clr_modules_deinit(struct sf_clr_modules *modules);
 
 /*
- * The module whose Module object this is, valid until the next call, as its texts are; NULL: its metadata cannot be read, or no
- * memory. Where another module has come to the address, it is read.
+ * The module whose Module object this is, valid until the next call, as its texts are; NULL: its metadata cannot be read, no
+ * memory, or too many were read. Where another module has come to the address, it is read.
  */
 struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 					  const struct sf_clr_description *description,
