@@ -179,6 +179,25 @@ static void test_blocked_unless_ignored(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
+/* Such a child has the memory of its parent, but actions of its own. */
+static void test_a_child_of_vfork_changes_its_own_action(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	put_in_front();
+	assert_false(is_blocked_with(SIGUSR1, SIG_IGN));
+	child = vfork();
+	if (child == 0)
+		_exit(is_blocked_with(SIGUSR1, SIG_DFL) ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(kernel_action().mask & bit(SIGUSR1));
+	assert_true(is_blocked_with(SIGUSR1, do_nothing));
+	signal(SIGUSR1, SIG_DFL);
+}
+
 /* system(3) ignores them for a while, and its caller's handlers are there again without a sign. */
 static void test_two_are_always_blocked(void **state)
 {
@@ -671,6 +690,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_how_ours_is_installed),
 		TEST(test_blocked_unless_ignored),
+		TEST(test_a_child_of_vfork_changes_its_own_action),
 		TEST(test_two_are_always_blocked),
 		TEST(test_libcs_own_are_always_blocked),
 		TEST(test_flags_follow_the_program),

@@ -130,7 +130,6 @@ static _Atomic int installed; /* the signal, 0: none */
 static sf_signal_fn *_Atomic our_handler;
 static _Atomic bool avoids_altstack;
 static _Atomic int undisturbed;  /* the signal whose handler ours does not interrupt, 0: none */
-static _Atomic uint64_t blocked; /* our handler's mask, as it was installed last */
 
 static long get_action(int signal, struct sf_kernel_action *ret)
 {
@@ -167,6 +166,8 @@ static bool is_let_in(int signal)
 {
 	struct sf_kernel_action action;
 
+	if (signal == SIGKILL || signal == SIGSTOP)
+		return true; /* the kernel leaves them out of every mask */
 	return !is_libcs(signal) && get_action(signal, &action) == 0 && is_dropped(signal, &action);
 }
 
@@ -212,10 +213,8 @@ static long install_with(int signal, uint64_t mask)
 		.restorer = sf_chain_restorer,
 		.mask = mask,
 	};
-	long error;
+	const long error = set_action(signal, &ours);
 
-	atomic_store(&blocked, mask);
-	error = set_action(signal, &ours);
 	if (error || !(ours.flags & SA_ONSTACK) || !atomic_load(&avoids_altstack))
 		return error;
 	ours.flags &= ~(uint64_t)SA_ONSTACK;
@@ -240,9 +239,19 @@ static long install_ours(int signal)
 	return error;
 }
 
+/* Our handler as the kernel has it: a vfork's child has this memory, but actions of its own. False: it is not installed. */
+static bool get_ours(struct sf_kernel_action *ret)
+{
+	const int signal = atomic_load(&installed);
+
+	return signal && get_action(signal, ret) == 0 && ret->handler == atomic_load(&our_handler);
+}
+
 bool sf_chain_minds(int signal)
 {
-	return signal > 0 && signal <= N_SIGNALS && atomic_load(&installed) && is_let_in(signal) != !(atomic_load(&blocked) & BIT(signal));
+	struct sf_kernel_action ours;
+
+	return signal > 0 && signal <= N_SIGNALS && get_ours(&ours) && is_let_in(signal) != !(ours.mask & BIT(signal));
 }
 
 /* Each call installs the handler: that of another thread, which came first, may not have done so yet. */
@@ -273,11 +282,10 @@ void sf_chain_leave_undisturbed(int signal)
 
 void sf_chain_renew(void)
 {
-	const int signal = atomic_load(&installed);
-	struct sf_kernel_action now;
+	struct sf_kernel_action ours;
 
-	if (signal && get_action(signal, &now) == 0 && now.handler == atomic_load(&our_handler))
-		install_ours(signal);
+	if (get_ours(&ours))
+		install_ours(atomic_load(&installed));
 }
 
 void sf_chain_set(const struct sf_kernel_action *action)
@@ -307,26 +315,17 @@ long sf_chain_install(int signal, sf_signal_fn *handler)
 	return error;
 }
 
-/* Whether our handler lets in a signal that has a handler by now: its action was changed by an instruction of the program's. */
-static bool lets_in_too_many(void)
-{
-	const uint64_t mask = atomic_load(&blocked);
-
-	for (int signal = 1; signal <= N_SIGNALS; signal++) {
-		if (!(mask & BIT(signal)) && !is_let_in(signal))
-			return true;
-	}
-	return false;
-}
-
 bool sf_chain_check(void)
 {
 	const int signal = atomic_load(&installed);
-	struct sf_kernel_action now = { 0 };
+	struct sf_kernel_action now;
 
 	block_in_undisturbed();
-	if (signal && lets_in_too_many())
-		sf_chain_renew();
+	if (get_ours(&now)) {
+		if (now.mask != blocked_meanwhile())
+			install_ours(signal);
+		return false;
+	}
 	if (!signal || get_action(signal, &now) != 0 || now.handler == atomic_load(&our_handler))
 		return false;
 	sf_chain_set(&now);

@@ -63,7 +63,7 @@ void sf_chain_leave_undisturbed(int signal);
 void sf_chain_renew(void);
 /*
  * If another handler than ours is installed: keeps it as the program's action, installs ours again,
- * and returns true. Also blocks those signals in ours that have a handler by now.
+ * and returns true. Else ours is renewed where the action of another signal was changed unseen.
  */
 bool sf_chain_check(void);
 #endif
