@@ -41,6 +41,9 @@ struct fake_jvm {
 /* Builds all of it, and hotspot by sf_hotspot_attach, whose answer is given back. */
 bool fake_jvm_make(struct fake_jvm *jvm, char note_ret[SF_HOTSPOT_NOTE], struct sf_error *err);
 
+/* A libjvm with nothing but the symbols of its tables, in a file without a name; the caller closes it. */
+int fake_library(const struct fake_jvm *jvm);
+
 uint64_t fake_alloc(struct fake_jvm *jvm, size_t size);
 void fake_put(struct fake_jvm *jvm, uint64_t address, uint64_t value, unsigned width);
 void fake_bytes(struct fake_jvm *jvm, uint64_t address, const void *bytes, size_t size);

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_tables.h"
 
+#include <elf.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* An exported variable. */
 static void export(struct fake_jvm *jvm, enum sf_hotspot_export which, uint64_t value)
@@ -82,4 +88,43 @@ void fake_tables_make(struct fake_jvm *jvm)
 	make_structs(jvm);
 	make_sizes(jvm);
 	make_numbers(jvm);
+}
+
+/* --- the library that the tables are in --- */
+
+#define NAME_SIZE 48
+
+static const char *const names[SF_HE_N] = {
+#define X(name, symbol) "gHotSpotVM" symbol,
+	SF_HOTSPOT_EXPORTS(X)
+#undef X
+};
+
+struct library {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[3];         /* none, .dynsym, .dynstr */
+	Elf64_Sym symbols[SF_HE_N + 1];
+	char names[SF_HE_N + 1][NAME_SIZE];
+};
+
+int fake_library(const struct fake_jvm *jvm)
+{
+	struct library library = {
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_DYN,
+			    .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(Elf64_Ehdr),
+			    .e_shoff = offsetof(struct library, sections), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2 },
+	};
+	const int fd = memfd_create("libjvm", MFD_CLOEXEC);
+
+	library.sections[1] = (Elf64_Shdr){ .sh_type = SHT_DYNSYM, .sh_offset = offsetof(struct library, symbols),
+					    .sh_size = sizeof(library.symbols), .sh_link = 2, .sh_entsize = sizeof(Elf64_Sym) };
+	library.sections[2] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct library, names),
+					    .sh_size = sizeof(library.names) };
+	for (unsigned i = 0; i < SF_HE_N; i++) {
+		snprintf(library.names[i + 1], NAME_SIZE, "%s", names[i]);
+		library.symbols[i + 1] = (Elf64_Sym){ .st_name = (i + 1) * NAME_SIZE, .st_shndx = 1, .st_value = jvm->exports.at[i] };
+	}
+	if (fd < 0 || write(fd, &library, sizeof(library)) != sizeof(library))
+		abort();
+	return fd;
 }

@@ -4,61 +4,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include <elf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fake_jvm.h"
 #include "runtime/hotspot/jvm.h"
 
 #define GONE "[Java code that is gone]"
-#define NAME_SIZE 48
-
-static const char *const exports[SF_HE_N] = {
-#define X(name, symbol) "gHotSpotVM" symbol,
-	SF_HOTSPOT_EXPORTS(X)
-#undef X
-};
-
-/* A libjvm with nothing but its symbols. */
-struct library {
-	Elf64_Ehdr header;
-	Elf64_Shdr sections[3];         /* none, .dynsym, .dynstr */
-	Elf64_Sym symbols[SF_HE_N + 1];
-	char names[SF_HE_N + 1][NAME_SIZE];
-};
 
 struct rig {
 	struct fake_jvm fake;
 	struct sf_jvm *jvm;
 	uint64_t method, other;
-	struct library library;
 };
-
-static void make_library(struct rig *rig)
-{
-	struct library *library = &rig->library;
-
-	*library = (struct library){
-		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_DYN,
-			    .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(Elf64_Ehdr),
-			    .e_shoff = offsetof(struct library, sections), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2 },
-	};
-	library->sections[1] = (Elf64_Shdr){ .sh_type = SHT_DYNSYM, .sh_offset = offsetof(struct library, symbols),
-					     .sh_size = sizeof(library->symbols), .sh_link = 2, .sh_entsize = sizeof(Elf64_Sym) };
-	library->sections[2] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct library, names),
-					     .sh_size = sizeof(library->names) };
-	for (unsigned i = 0; i < SF_HE_N; i++) {
-		snprintf(library->names[i + 1], NAME_SIZE, "%s", exports[i]);
-		library->symbols[i + 1] = (Elf64_Sym){ .st_name = (i + 1) * NAME_SIZE, .st_shndx = 1,
-						       .st_value = rig->fake.exports.at[i] };
-	}
-}
 
 /* A Method is its address: another one has the same with another ConstMethod. */
 static void replace(struct rig *rig)
@@ -73,14 +34,13 @@ static void replace(struct rig *rig)
 static int make(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
-	const int fd = memfd_create("libjvm", MFD_CLOEXEC);
 	char note[SF_HOTSPOT_NOTE];
 	struct sf_error err = { 0 };
+	int fd;
 
 	assert_non_null(rig);
 	assert_true(fake_jvm_make(&rig->fake, note, &err));
-	make_library(rig);
-	assert_int_equal(write(fd, &rig->library, sizeof(rig->library)), sizeof(rig->library));
+	fd = fake_library(&rig->fake);
 	rig->jvm = sf_jvm_attach(&rig->fake.memory, fd, 0, &err);
 	if (!rig->jvm)
 		fail_msg("%s", err.text);

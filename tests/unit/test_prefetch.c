@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "fake_jvm.h"
+#include "runtime/hotspot/jvm.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 
@@ -24,7 +26,6 @@ struct book {
 	uint64_t headers[N_METHODS], header_size; /* of pieces of code, which need not be fetched */
 	unsigned n_requests, n_wanted, n_missed;
 	bool strict;               /* what is not fetched cannot be read */
-	uint64_t named;            /* the Method whose names are known */
 };
 
 static void want(void *arg, uint64_t addr, size_t size)
@@ -74,13 +75,6 @@ static bool read_book(const struct sf_reader *reader, void *ret, uint64_t addr, 
 	return book->jvm->memory.read(&book->jvm->memory, ret, addr, size);
 }
 
-static bool is_named(void *arg, uint64_t method, uint64_t constant)
-{
-	const struct book *book = arg;
-
-	return constant && method == book->named;
-}
-
 /* A compiled method, another one that is inlined in it, and an interpreted one, far from each other. */
 struct places {
 	uint64_t methods[N_METHODS];
@@ -119,7 +113,7 @@ static void expect(struct book *book, const struct places *places, struct sf_jav
 	sf_java_scopes_expect(&book->jvm->hotspot, &book->memory, &ahead, places->wanted, 2);
 	for (unsigned i = 0; i < N_METHODS; i++)
 		ret[i] = (struct sf_java_expected){ .method = places->methods[i] };
-	sf_java_methods_expect(&book->jvm->hotspot, &book->memory, &ahead, ret, N_METHODS, is_named, book);
+	sf_java_methods_expect(&book->jvm->hotspot, &book->memory, &ahead, ret, N_METHODS);
 }
 
 static struct book *make_book(unsigned version)
@@ -183,26 +177,43 @@ static void test_every_layout(void **state)
 	}
 }
 
-/* Of one whose names are known only the lines are wanted. */
-static void test_named(void **state)
+/* All that describes a place is wanted, names that are known, too: by them a class is known that is in the place of another one. */
+static void test_places(void **state)
 {
 	struct book *book = make_book(25);
-	const struct sf_hotspot *hotspot = &book->jvm->hotspot;
-	struct sf_java_expected expected[N_METHODS];
+	const struct sf_prefetch ahead = { .want = want, .fetch = fetch, .arg = book };
+	const struct sf_location *functions;
 	struct places places;
-	uint64_t pools[N_METHODS];
+	struct sf_method method;
+	struct sf_jvm *jvm;
+	int fd;
 
 	(void)state;
 	make_places(book, &places);
-	book->named = places.methods[2];
-	expect(book, &places, expected);
-	for (unsigned i = 0; i < N_METHODS; i++) {
-		assert_int_equal(expected[i].is_named, i == 2);
-		assert_true(sf_hotspot_get(hotspot, &book->jvm->memory, SF_HS_CONST_POOL, expected[i].constant, &pools[i]));
-		assert_int_equal(is_fetched(book, pools[i] + hotspot->fields[SF_HS_POOL_HOLDER].at, 8), i != 2);
+	assert_true(sf_hotspot_method(&book->jvm->hotspot, &book->jvm->memory, places.methods[2], &method));
+	places.frames[1].id = sf_method_id(&method);
+	fd = fake_library(book->jvm);
+	jvm = sf_jvm_attach(&book->memory, fd, 0, NULL);
+	assert_non_null(jvm);
+	for (unsigned i = 0; i < 2; i++) {
+		book->strict = false;
+		book->n_missed = book->n_requests = 0;
+		memset(book->wanted, 0, sizeof(book->wanted));
+		memset(book->fetched, 0, sizeof(book->fetched));
+		places.frames[1].bci = (int32_t)i;
+		sf_jvm_expect(jvm, &ahead, places.wanted, 2);
+		assert_int_equal(book->n_missed, 0);
+		assert_int_equal(book->n_requests, 8);
+		book->strict = true;
+		assert_int_equal(sf_jvm_functions(jvm, sf_jvm_place(jvm, &places.frames[1]), &functions), 1);
+		assert_string_equal(functions->function, "java.util.Interpreted.call(int, String)");
+		assert_int_equal(functions->line, 100 + i);
+		assert_int_equal(sf_jvm_functions(jvm, sf_jvm_place(jvm, &places.frames[0]), &functions), 2);
+		assert_string_equal(functions->function, "b.Inlined.call(int, String)");
+		assert_int_equal(book->n_missed, 0);
 	}
-	book->strict = true;
-	assert_int_equal(sf_java_line(hotspot, &book->memory, expected[2].constant, 2), 102);
+	sf_jvm_destroy(jvm);
+	close(fd);
 	destroy_book(book);
 }
 
@@ -236,7 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_layout),
-		cmocka_unit_test(test_named),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_gone),
 	};
 

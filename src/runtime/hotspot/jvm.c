@@ -308,14 +308,6 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 	return number;
 }
 
-static bool is_named(void *arg, uint64_t method, uint64_t constant)
-{
-	const struct sf_jvm *jvm = arg;
-	const struct method_key key = { method, constant, mark_of(jvm, constant) };
-
-	return sf_intern_find(jvm->method_keys, &key, sizeof(key)) != 0;
-}
-
 static bool has_compiled(const struct sf_frame *frame)
 {
 	return frame->kind == SF_KIND_C1 || frame->kind == SF_KIND_C2 || frame->kind == SF_KIND_NATIVE_METHOD;
@@ -344,8 +336,7 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 	sf_java_scopes_expect(&jvm->hotspot, &jvm->memory, ahead, frames, n);
 	for (size_t i = 0; i < n; i++)
 		expect_methods(jvm, frames[i]);
-	sf_java_methods_expect(&jvm->hotspot, &jvm->memory, ahead, jvm->expected.items,
-			       jvm->expected.n, is_named, jvm);
+	sf_java_methods_expect(&jvm->hotspot, &jvm->memory, ahead, jvm->expected.items, jvm->expected.n);
 }
 
 size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_location **ret)

@@ -272,10 +272,10 @@ static void want_text(const struct expecting *in, uint64_t symbol)
 			      length < MAX_AHEAD ? length : MAX_AHEAD);
 }
 
-/* False: there is none, or its names are known. */
+/* False: there is none. */
 static bool get_pool(const struct expecting *in, const struct sf_java_expected *of, uint64_t *ret)
 {
-	return of->constant && !of->is_named && get(in, SF_HS_CONST_POOL, of->constant, ret);
+	return of->constant && get(in, SF_HS_CONST_POOL, of->constant, ret);
 }
 
 /* Its Method is there. */
@@ -355,8 +355,7 @@ static void want_class_texts(const struct expecting *in, const struct sf_java_ex
 }
 
 void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n,
-			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg)
+			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n)
 {
 	/* To add one: a step may read what those before it wanted. */
 	static void (*const steps[])(const struct expecting *in, const struct sf_java_expected *of) = {
@@ -371,7 +370,6 @@ void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_re
 		if (!get(&in, SF_HS_METHOD_CONST, methods[i].method, &methods[i].constant) ||
 		    !sf_hotspot_is_metadata(methods[i].constant))
 			methods[i].constant = 0;
-		methods[i].is_named = is_named(arg, methods[i].method, methods[i].constant);
 	}
 	for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++) {
 		for (size_t i = 0; i < n; i++)

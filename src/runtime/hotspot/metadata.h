@@ -32,16 +32,11 @@ bool sf_java_calls_nothing(const struct sf_hotspot *hotspot, const struct sf_rea
 /* A method that is about to be described. */
 struct sf_java_expected {
 	uint64_t method, constant; /* constant: found on the way, 0 where it is none */
-	bool is_named;             /* only lines are wanted */
 };
 
-/*
- * Reads ahead what the two calls above read of these methods. `is_named` says whether a method's names are known,
- * by its address and its ConstMethod's.
- */
+/* Reads ahead what the calls above read of the names and lines of these methods. */
 void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n,
-			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg);
+			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n);
 
 /* The text of a Symbol, cut to size and terminated; false, and "", when it cannot be one. */
 bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
