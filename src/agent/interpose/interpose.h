@@ -100,8 +100,8 @@ enum sf_demand sf_setns_demand(int fd, int type);
 void sf_interpose_thread_ends(void);
 
 /*
- * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself. True:
- * it was of the agent's signal, and is done: the kernel is not called. After such a call that has succeeded: our handler may
+ * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself.
+ * True: it was of the agent's signal, and is done: the kernel is not called. After such a call that has succeeded: our handler may
  * depend on another signal's action, and the child of a vfork does not see our handler. Both are signal-safe.
  */
 bool sf_interpose_own_action(const struct sf_filter_call *call);
@@ -109,11 +109,11 @@ void sf_interpose_action_changed(const struct sf_filter_call *call);
 
 /*
  * Of calls that wait for signals: whether they have got one of ours, the rest of a time that began then, and a signalfd's set
- * without our signal. Signal-safe.
+ * without our signal: in `ret`, or the program's own where nothing else is in it, or the kernel cannot read it. Signal-safe.
  */
 bool sf_interpose_is_ours(int signal, const siginfo_t *info);
 struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time);
-void sf_interpose_signalfd_made(int fd, const sigset_t *mask);
+const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret);
 
 /* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
 long sf_interpose_exec(const struct sf_filter_call *call);

@@ -335,29 +335,29 @@ static bool is_empty(const sigset_t *set)
 	return true;
 }
 
-void sf_interpose_signalfd_made(int fd, const sigset_t *mask)
-{
-	sigset_t others;
+#define NO_WAY (-1) /* of sigprocmask() */
 
-	sigemptyset(&others);
-	memcpy(&others, mask, KERNEL_SIGSET_SIZE);
+const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret)
+{
+	/* The kernel reads the set first. Then it refuses this way to use it. */
+	if (sf_raw4(SYS_rt_sigprocmask, NO_WAY, mask, NULL, KERNEL_SIGSET_SIZE) != -EINVAL)
+		return mask;
+	sigemptyset(ret);
+	memcpy(ret, mask, KERNEL_SIGSET_SIZE);
 	for (int signal = 1; signal <= SIGRTMAX; signal++) {
 		if (sf_agent_signal_is_ours(signal))
-			sigdelset(&others, signal);
+			sigdelset(ret, signal);
 	}
-	if (memcmp(&others, mask, KERNEL_SIGSET_SIZE) != 0 && !is_empty(&others))
-		sf_raw4(SYS_signalfd4, fd, &others, KERNEL_SIGSET_SIZE, 0);
+	return is_empty(ret) ? mask : ret;
 }
 
-/* Made as the program wants it, and then without our signal: what the kernel may refuse to read is read behind it. */
 SF_INTERPOSED int signalfd(int fd, const sigset_t *mask, int flags)
 {
 	signalfd_fn *next = (signalfd_fn *)sf_interpose_find(SF_NEXT_signalfd);
-	const int made = next ? next(fd, mask, flags) : -1;
+	sigset_t others;
 
-	if (!next)
-		errno = ENOSYS;
-	if (made >= 0)
-		sf_interpose_signalfd_made(made, mask);
-	return made;
+	if (next)
+		return next(fd, sf_interpose_signalfd_set(mask, &others), flags);
+	errno = ENOSYS;
+	return -1;
 }

@@ -157,6 +157,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	struct sf_filter_call call = { .number = number };
 	const long *args = call.args;
 	va_list list;
+	sigset_t others;
 	bool aside;
 	long result;
 
@@ -173,6 +174,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		return sf_interpose_result(wait_for_signal(&call));
 	if (number == SYS_execve || number == SYS_execveat)
 		return sf_interpose_exec(&call);
+	if (number == SYS_signalfd4 || number == SYS_signalfd)
+		call.args[1] = (long)sf_interpose_signalfd_set((const sigset_t *)args[1], &others);
 	if (number == SYS_exit)
 		sf_interpose_thread_ends();
 	aside = sf_interpose_step_aside(demand_of(&call));
@@ -181,8 +184,6 @@ SF_INTERPOSED long syscall(long number, ...)
 	sf_interpose_come_back(aside);
 	if (!result)
 		sf_interpose_action_changed(&call);
-	if (result >= 0 && (number == SYS_signalfd4 || number == SYS_signalfd))
-		sf_interpose_signalfd_made((int)result, (const sigset_t *)args[1]);
 	return result;
 }
 #else
