@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtimes of one process, of every kind in the list (list.h). Ordinary code, one thread at a time. */
+/* The runtimes of one process, of every kind in the list (frozen/runtime_list.h). Ordinary code, one thread at a time. */
 #ifndef SF_RUNTIME_RUNTIMES_H
 #define SF_RUNTIME_RUNTIMES_H
 
@@ -15,10 +15,10 @@ struct sf_replaced_runtime {
 
 /* For a runtime that is not attached to. */
 struct sf_runtime_search {
-	bool looked, found;                /* the driver was asked, and what it said */
-	uint64_t map_ns;                   /* ... of the map of this time */
-	unsigned n_tries;                  /* to attach, ... */
-	uint64_t tried_ns;                 /* ... and when the last one was over */
+	bool looked, found;                /* whether the driver was asked; its answer */
+	uint64_t map_ns;                   /* the time of the map that it was asked about */
+	unsigned n_tries;                  /* attempts to attach */
+	uint64_t tried_ns;                 /* the end of the last attempt; 0: there was none */
 };
 
 /* Zero it to begin with. */
@@ -26,7 +26,7 @@ struct sf_runtimes {
 	void *states[SF_N_RUNTIMES];       /* of each driver; NULL: not looked for yet */
 	const struct sf_runtime *attached[SF_N_RUNTIMES];  /* what walks use; NULL: not attached to */
 	struct sf_runtime_search searches[SF_N_RUNTIMES];
-	bool may_have_news;                /* a driver was asked since there were none */
+	bool may_have_news;                /* a driver has looked or attached since none had news */
 	bool completes;                    /* the process may be written to: runtime.h, complete() */
 	bool completed[SF_N_RUNTIMES];     /* that is over */
 	SF_VEC(struct sf_replaced_runtime) replaced;       /* walks may use these still */

@@ -37,7 +37,7 @@ struct sf_name_sources {
 
 void sf_name_sources_deinit(struct sf_name_sources *sources);
 
-/* Of more inlined calls at an address the innermost have no names: the outermost is the function itself. How many have none: */
+/* How many of the `n` functions at an address get no name: of too many, the innermost. The outermost has the code itself. */
 static inline size_t sf_inlined_left_out(size_t n)
 {
 	const size_t most = 64;

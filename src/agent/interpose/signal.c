@@ -8,8 +8,8 @@
  * Signal-safe, as the functions they stand for: once found, libc's function is called by pointer.
  * It is looked for when the agent is loaded; who calls before that gets libc's own name for it.
  *
- * To add one: a function here that says what it installs, and a call of it in
- * tests/programs/agent_signals.c.
+ * To add one: a function here that says what it installs, a call of it in tests/programs/in_actions.c, and its name in INTERPOSED
+ * of tests/e2e/test_agent.py.
  */
 #include <dlfcn.h>
 #include <errno.h>
