@@ -209,7 +209,7 @@ static void test_two_are_always_blocked(void **state)
 	signal(SIGQUIT, SIG_DFL);
 }
 
-/* A child of posix_spawn() begins with those of pthread_cancel() and setuid() ignored. glibc's functions refuse to set their actions. */
+/* A child of posix_spawn() begins with those of pthread_cancel() and setuid() ignored. glibc's own functions refuse to set them. */
 static void test_libcs_own_are_always_blocked(void **state)
 {
 	const struct sf_kernel_action ignore = { .handler = SF_CHAIN_IGNORE }, none = { .handler = SF_CHAIN_DEFAULT };

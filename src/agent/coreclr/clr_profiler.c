@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts that need a profiler, and the profiler's life: it comes up, gets its event mask, and detaches. Where none comes up: why. */
+/* The parts that need a profiler, and its life: it comes up, gets its event mask, and detaches. Where none comes up: why. */
 #include "agent/coreclr/clr_profiler.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that the process executes: whether the agent can be loaded into it, and its environment where that would be for nothing. */
+/* A program that the process executes: whether the agent can be loaded into it, and its environment without the agent. */
 #include "agent/interpose/program.h"
 
 #include <elf.h>
@@ -16,7 +16,7 @@
 #include "frozen/raw.h"
 #include "frozen/runtime_list.h"
 
-/* --- its loader: the file is looked for as by libc, and has at its start the path of its loader, or of a script's interpreter --- */
+/* --- its loader: libc's search leads to the file, which has the path of its loader, or of its interpreter, at its start --- */
 
 #define MAX_START 1024 /* linkers put the path behind the program headers */
 #define MAX_SCRIPTS 5  /* one the interpreter of the other (kernel: fs/exec.c, exec_binprm) */

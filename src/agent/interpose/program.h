@@ -22,7 +22,7 @@ bool sf_program_is_named(const char *name);
 /*
  * In the environment the agent's variable is missing, LD_PRELOAD is without the agent's library, and the words by which a runtime
  * loads the agent are missing, too. A program that is given another STILLFRAME keeps all of it: that one was written by the process
- * itself. The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
+ * itself. The caller, which may be the child of a vfork, has the memory for the copy. Signal-safe.
  */
 struct sf_environment_size {
 	size_t n;       /* words, with the NULL at the end */

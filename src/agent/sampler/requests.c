@@ -208,8 +208,8 @@ static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t 
 
 /*
  * Of the threads that are due for a sample, any as many as the options say, each with the same chance: their places in
- * agent->threads->all, and how many. By Vitter's algorithm R. The CPU time of a thread that is not selected stays on its account. So the
- * weights of samples are right without a factor.
+ * agent->threads->all, and how many. By Vitter's algorithm R. The CPU time of a thread that is not selected stays on its account.
+ * So the weights of samples are right without a factor.
  */
 static uint32_t select_threads(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
 			       uint32_t chosen_ret[MAX_SELECTED])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler's scheduling: its priority, by that of the program's threads, and the CPUs on which it runs. No lock, no allocation. */
+/* The sampler's scheduling: its priority, by that of the program's threads, and its CPUs. No lock, no allocation. */
 #include "agent/sampler/scheduling.h"
 
 #include "frozen/raw.h"

@@ -133,7 +133,7 @@ void sf_runtime_memory_destroy(struct sf_runtime_memory *memory)
 	sf_block_free(memory);
 }
 
-/* Whether these bytes can be loaded, and need not be read by the kernel. */
+/* The kernel reads only bytes that cannot be loaded. */
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct sf_runtime_memory *memory = reader->arg;

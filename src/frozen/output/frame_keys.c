@@ -5,7 +5,6 @@
  */
 #include "frozen/output/frame_keys.h"
 
-
 #include "frozen/frozen.h"
 
 #define MAX_PROBES 32

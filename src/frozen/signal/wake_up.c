@@ -3,7 +3,6 @@
  * The wake-up of the agent's threads: a futex word, and the migration of the sleeper to the
  * waking thread's CPU. Signal-safe; a waking thread never waits.
  */
-
 #include "frozen/signal/wake_up.h"
 #include "frozen/raw.h"
 

@@ -40,8 +40,8 @@ uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up);
 void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns);
 
 /*
- * Wakes the sleeper. Only the first post makes a system call, and only if the sleeper sleeps; and those that come before the first
- * one has woken it.
+ * Wakes the sleeper. Only a post that finds it asleep makes system calls: the first one, and those that come before the first one
+ * has woken it.
  */
 void sf_wake_up_post(struct sf_wake_up *wake_up);
 
