@@ -252,6 +252,7 @@ FAULTS = [
     ("runtime/hotspot/jvm.c", "{ address, constant, mark_of(jvm, constant) }", "{ address, constant, 0 }", "test_jvm_places"),
     ("runtime/hotspot/jvm.c", "(&(struct sf_method){ .constant = constant }) != frame->id", "(&(struct sf_method){ .constant = constant }) < 8", "test_jvm_places"),
     ("agent/clocks/clocks.c", "\t\tatomic_store(&entry->clock, -1);", "\t\tsf_agent_clock_timer.disarm(entry);", "test_agent_clocks"),
+    ("agent/clocks/clocks.c", "\t\tsf_agent_clock_perf_forked(entry);", "\t\tsf_agent_clock_perf.disarm(entry);", "test_agent_clocks"),
     ("agent/threads/thread_entries.c", "sf_agent_clock_process_forked();", "sf_agent_clock_itimer.disarm(NULL);", "test_agent_clocks"),
     ("agent/sampler/scheduling.c", "\t\taffinity->allowed = now;", "\t\t(void)now;", "test_cpu_affinity"),
     ("agent/sampler/scheduling.c", "!is_only(&now, atomic_load(&wake_up->bringing)) && ", "", "test_cpu_affinity"),

@@ -438,6 +438,33 @@ static void a_childs_timers_are_its_own(void **state)
 	check_that_timers_stay(&sf_agent_clock_timer);
 }
 
+/* Without tables of descriptors of its own the sampler's perf clocks are in the child's table, too. */
+static void a_childs_fork_does_not_stop_clocks(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sampling sampling;
+	int status;
+	pid_t child;
+
+	(void)state;
+	sf_own_table_refused = true;
+	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
+	sf_own_table_refused = false;
+	burn(20000000);
+	child = fork();
+	if (child == 0) {
+		sf_agent_thread_table_forked();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	burn(CLOSED_BURN_NS);
+	sampling_stop(&sampling);
+	assert_true(sampling.sum.n_samples > 0);
+	assert_true(sampling.sum.cpu_ns > sampling.process_cpu_ns / 2);
+	sampling_free(&sampling);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +483,7 @@ int main(void)
 		cmocka_unit_test(a_perf_event_of_the_program_is_its_own),
 		cmocka_unit_test(a_stopped_clock_is_silent),
 		cmocka_unit_test(a_childs_timers_are_its_own),
+		cmocka_unit_test(a_childs_fork_does_not_stop_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

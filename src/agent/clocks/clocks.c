@@ -105,7 +105,7 @@ void sf_agent_clock_disarm(struct sf_thread_entry *entry)
 void sf_agent_clock_forked(struct sf_thread_entry *entry)
 {
 	if (has_perf(entry))
-		sf_agent_clock_perf.disarm(entry);
+		sf_agent_clock_perf_forked(entry);
 	else
 		atomic_store(&entry->clock, -1);
 }

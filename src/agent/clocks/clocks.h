@@ -52,9 +52,10 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread
 void sf_agent_clock_disarm(struct sf_thread_entry *entry);
 /*
  * In a forked child: forgets the entry's clock, and that of the process. A child has none of its parent's timers, and a timer
- * that it has made already may have the same number.
+ * that it has made already may have the same number. A perf event that it has is its parent's, which goes on.
  */
 void sf_agent_clock_forked(struct sf_thread_entry *entry);
+void sf_agent_clock_perf_forked(struct sf_thread_entry *entry);
 void sf_agent_clock_process_forked(void);
 /*
  * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the sampler's table

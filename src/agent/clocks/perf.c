@@ -175,19 +175,31 @@ bool sf_agent_clock_perf_lives(const struct sf_thread_entry *entry)
 	return fd < 0 || is_ours(fd, atomic_load(&entry->clock_id));
 }
 
-static void disarm(struct sf_thread_entry *entry)
+static void let_go(struct sf_thread_entry *entry, bool stops)
 {
 	int fd = atomic_exchange(&entry->clock, -1);
 
 	if (fd < 0)
 		return;
 	if (is_ours(fd, atomic_load(&entry->clock_id))) {
-		/* A child made behind libc's back may have it, too, and it would ring on. */
-		sf_raw3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+		if (stops)
+			sf_raw3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
 		sf_raw1(SYS_close, fd);
 	}
 	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
 	atomic_fetch_sub(&n_open, 1);
+}
+
+/* A child made behind libc's back may have the event, too, and it would ring on. */
+static void disarm(struct sf_thread_entry *entry)
+{
+	let_go(entry, true);
+}
+
+/* The event is the parent's, and rings on for it. */
+void sf_agent_clock_perf_forked(struct sf_thread_entry *entry)
+{
+	let_go(entry, false);
 }
 
 const struct sf_agent_clock_kind sf_agent_clock_perf = {
