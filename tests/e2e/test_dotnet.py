@@ -391,7 +391,7 @@ def test_names_of_threads(stillframe, tmp_path_factory, tmp_path):
 
 
 def named_by_caller(stillframe, path):
-    """(weight of stacks in which First and Second stand on top of ByFirst and BySecond, weight of those in which they are exchanged)"""
+    """(weight of stacks in which First and Second stand on top of ByFirst and BySecond, weight of those with the two exchanged)"""
     right = wrong = 0
     for stack, weight in stacks_of(stillframe, path):
         text = ";".join(stack)
@@ -418,7 +418,7 @@ def test_dynamic_methods_in_each_others_place(stillframe, tmp_path_factory, tmp_
 
 @pytest.mark.long   # thousands of assemblies come and go first; unit/test_clr_walk and unit/test_clr_types have it, too
 def test_assemblies_in_each_others_place(stillframe, tmp_path_factory, tmp_path):
-    """An assembly that is loaded when another one was unloaded, and has its Module and its code where that had them, has its own names."""
+    """An assembly whose Module and code are where those of an unloaded one were has its own names."""
     program = compile_program(tmp_path_factory.mktemp("reused"), "Reused")
     target = Target(["sh", "-c", "ulimit -v 2000000; exec \"$@\"", "sh", "dotnet", program, "assembly", "30", "3500"],
                     env={**os.environ, "TMPDIR": str(tmp_path), "DOTNET_GCHeapHardLimit": "0x8000000"})

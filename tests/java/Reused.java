@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes that are unloaded, and others of the same shape in their places: Reused SECONDS. In turns, in no order, it loads a class First or a
-// class Other by a loader of its own, lets it work for a while, called by byFirst or byOther, and drops it.
+// Classes that are unloaded, and others of the same shape in their places: Reused SECONDS. In turns, in no order, it loads a class
+// First or a class Other by a loader of its own, lets it work for a while, called by byFirst or byOther, and drops it.
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.util.Random;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A .NET program whose code goes, and other code takes its place: Reused KIND SECONDS. In turns it makes a method First and a method Second, lets
-// each work for a while, called by ByFirst or BySecond, and drops it. "dynamic": dynamic methods; "assembly": of assemblies that are unloaded.
+// A .NET program whose code goes, and other code takes its place: Reused KIND SECONDS [N]. In turns, in no order, it makes a method
+// First or a method Second, lets it work for a while, called by ByFirst or BySecond, and drops it. KIND "dynamic": dynamic methods.
+// KIND "assembly": methods of assemblies that are unloaded. Before that it makes and drops N methods.
 using System;
 using System.IO;
 using System.Reflection;
