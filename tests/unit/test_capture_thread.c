@@ -413,6 +413,49 @@ static void a_count_that_grows_too_much_is_another_thread_s(void **state)
 	assert_int_equal(thread->account.asleep_ns, 10 * MS);
 }
 
+/*
+ * A CPU without the kernel's ticks, or one whose host does not run it, brings the count of a thread up to date seldom: then it
+ * grows by all that the thread has used since it last changed.
+ */
+static void a_late_count_is_the_thread_s_own(void **state)
+{
+	bool ran;
+
+	(void)state;
+	look_after(10, 4, SF_STATE_RUNNING);
+	for (int i = 0; i < 20; i++)
+		look_after(10, 0, SF_STATE_RUNNING);
+	run.cpu_ns += 200 * MS;
+	look_after(10, 0, SF_STATE_RUNNING);
+	expect_counted(204);
+	for (int i = 0; i < 20; i++) {
+		now_ns += 10 * MS;
+		assert_true(sf_thread_measure(thread, now_ns, &ran) && !ran);
+	}
+	run.cpu_ns += 200 * MS;
+	assert_true(sf_thread_measure(thread, now_ns, &ran) && ran);
+	expect_counted(404);
+}
+
+/* That of a thread that sleeps is not late: what it grows by afterwards is used afterwards. */
+static void the_count_of_one_that_sleeps_is_not_late(void **state)
+{
+	bool ran;
+
+	(void)state;
+	look_after(10, 4, SF_STATE_BLOCKED);
+	for (int i = 0; i < 20; i++)
+		look_after(10, 0, SF_STATE_BLOCKED);
+	look_after(10, 100, SF_STATE_BLOCKED);
+	expect_counted(4);
+	for (int i = 0; i < 20; i++) {
+		now_ns += 10 * MS;
+		assert_true(sf_thread_measure(thread, now_ns, &ran) && !ran);
+	}
+	look_after(10, 100, SF_STATE_BLOCKED);
+	expect_counted(4);
+}
+
 static void the_end_is_seen(void **state)
 {
 	(void)state;
@@ -841,6 +884,8 @@ int main(void)
 		TEST(ticks_add_up),
 		TEST(a_count_that_falls_is_another_thread_s),
 		TEST(a_count_that_grows_too_much_is_another_thread_s),
+		TEST(a_late_count_is_the_thread_s_own),
+		TEST(the_count_of_one_that_sleeps_is_not_late),
 		TEST(the_end_is_seen),
 		TEST(a_wait_since_before_the_tick_is_no_cpu),
 		TEST(a_wait_since_before_the_look_is_no_cpu),

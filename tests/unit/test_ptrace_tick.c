@@ -161,7 +161,7 @@ static void while_none_runs_none_is_looked_at(void **state)
 	assert_true(sf_ptrace_all_sleep(&capture, now_ns));
 	for (int i = 0; i < N; i++) {
 		assert_in_range(asleep_ns[i][0], 600 * MS, 1100 * MS);
-		assert_in_range(threads[i].on_cpu.counted_ns, now_ns - 51 * MS, now_ns); /* its count is known, without a look */
+		assert_in_range(threads[i].on_cpu.exact_ns, now_ns - 51 * MS, now_ns); /* its count is known, without a look */
 	}
 	capture.last_tick = true;
 	ticks(1);

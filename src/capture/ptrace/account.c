@@ -15,6 +15,8 @@
 
 void sf_on_cpu_counted(struct sf_on_cpu *on_cpu, uint64_t cpu_ns, uint64_t now_ns)
 {
+	if (cpu_ns != on_cpu->cpu_ns)
+		on_cpu->exact_ns = on_cpu->counted_ns;
 	on_cpu->cpu_ns = cpu_ns;
 	on_cpu->counted_ns = now_ns;
 	on_cpu->ran_ns = on_cpu->late_ns = 0;

@@ -41,13 +41,17 @@ struct sf_thread_account {
 
 /* --- the CPU time by the records of switches --- */
 
-/* By which the kernel's count of a thread that runs may be late: it is brought up to date at each of the kernel's ticks, at least. */
+/*
+ * By which the kernel's count of a thread that runs may be late: it is brought up to date at each of the kernel's ticks, at least.
+ * A CPU without ticks (nohz_full), and one whose host does not run it, do that later.
+ */
 #define SF_ON_CPU_LATE_NS 10000000
 
 /* The CPU time of a thread, by the kernel's count and the records since. */
 struct sf_on_cpu {
 	uint64_t cpu_ns;         /* the kernel's count, as it was last read ... */
 	uint64_t counted_ns;     /* ... and when that was; 0: never */
+	uint64_t exact_ns;       /* the count has all CPU time up to here, as it has changed since, or the thread slept; 0: not known */
 	bool     is_followed;    /* there was a record of a switch; then: */
 	uint64_t since_ns;       /* when the thread got its CPU; 0: it has none, as far as is known */
 	uint64_t ran_ns;         /* since the count was read, by the records */
@@ -56,6 +60,12 @@ struct sf_on_cpu {
 
 /* The kernel's count has been read. */
 void sf_on_cpu_counted(struct sf_on_cpu *on_cpu, uint64_t cpu_ns, uint64_t now_ns);
+
+/* The thread slept when its count was read. */
+static inline void sf_on_cpu_slept(struct sf_on_cpu *on_cpu)
+{
+	on_cpu->exact_ns = on_cpu->counted_ns;
+}
 
 /* A record: the thread gets its CPU, or leaves it. Where the first one says that it leaves, it has run since before. */
 void sf_on_cpu_switch(struct sf_on_cpu *on_cpu, uint64_t time_ns, bool leaves);

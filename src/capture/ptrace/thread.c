@@ -73,14 +73,14 @@ void sf_thread_destroy(struct sf_thread *thread)
 
 /*
  * Another thread of the process has executed a program. It has this one's id and its own counts since: these have fallen, or
- * have grown by more than the time that has passed.
+ * have grown by more than the time that has passed since the thread's own count was exact.
  */
 static bool is_of_another(const struct sf_thread *thread, const struct sf_task_run *run, uint64_t now_ns)
 {
-	const uint64_t counted_ns = thread->on_cpu.counted_ns;
+	const uint64_t exact_ns = thread->on_cpu.exact_ns;
 
 	return run->cpu_ns < thread->run.cpu_ns || run->switches < thread->run.switches ||
-	       (counted_ns && run->cpu_ns - thread->run.cpu_ns > now_ns - counted_ns + SF_ON_CPU_LATE_NS);
+	       (exact_ns && run->cpu_ns - thread->run.cpu_ns > now_ns - exact_ns + SF_ON_CPU_LATE_NS);
 }
 
 /* The other thread's CPU time until now is in its own account. */
@@ -179,6 +179,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 		return false;
 	if (slept_on(thread, &run)) {
 		sf_on_cpu_counted(&thread->on_cpu, run.cpu_ns, thread->looked_ns);
+		sf_on_cpu_slept(&thread->on_cpu);
 		sf_thread_add_elapsed(thread, now_ns);
 		if (thread->n_same < UINT8_MAX)
 			thread->n_same++;
@@ -370,9 +371,12 @@ bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 	if (*ran_ret) {
 		thread->n_same = 0;
 		thread->look = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
-	} else if (thread->n_same < UINT8_MAX) {
-		thread->n_same++;
+		return true;
 	}
+	if (!sf_thread_awake(thread))
+		sf_on_cpu_slept(&thread->on_cpu);
+	if (thread->n_same < UINT8_MAX)
+		thread->n_same++;
 	return true;
 }
 

@@ -162,10 +162,10 @@ struct sf_thread {
 	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
 	uint64_t before_ns;      /* ... and this, from before it was to be known so, for which that sample stands, too */
 	bool     ran;            /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
+	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint32_t n_ran;          /* by ptrace: samples on a CPU ... */
 	uint32_t n_looks;        /* ... and looks, ... */
 	uint64_t looked_for_ns;  /* ... which stand for so much elapsed time */
-	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	uint64_t asleep_due_ns;  /* when it is sampled next, if it sleeps */
 
 	struct sf_thread_use use;

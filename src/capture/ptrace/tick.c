@@ -109,6 +109,7 @@ static void pass_over(struct sf_capture *capture, uint64_t now_ns)
 			continue;
 		sf_thread_add_elapsed(thread, now_ns);
 		sf_on_cpu_counted(&thread->on_cpu, thread->run.cpu_ns, now_ns); /* it has not changed */
+		sf_on_cpu_slept(&thread->on_cpu);
 		if (due_asleep(capture, thread, now_ns))
 			put_off(capture, thread, now_ns);
 		if (thread->account.asleep_ns >= EXTEND_NS)
