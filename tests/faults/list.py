@@ -317,6 +317,8 @@ FAULTS = [
     ("capture/perf/events.c", "fine = sf_perf_events_add_rings(events, err);", "fine = true;", "test_perf_renewal"),
     ("capture/perf/rings.c", "\tevents->periods_ns[i] = events->period_ns;\n", "", "test_perf_renewal"),
     ("capture/perf/shares.c", "\t\tthread->exited_ns = record->time_ns;\n", "\t\t(void)record;\n", "test_perf_batch"),
+    ("capture/perf/shares.c", " && (!thread->exited_ns || record->time_ns < thread->exited_ns))", ")", "test_perf_batch"),
+    ("capture/ptrace/watched_threads.c", " || first->exited_ns > exec_ns)", " || !exec_ns)", "test_perf_batch"),
     ("capture/ptrace/tick.c", "\t\tsf_on_cpu_slept(&thread->on_cpu);\n", "", "test_ptrace_tick"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
     ("capture/ptrace/watched_account.c", "sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight)", "(void)cause_of_rest(watch, thread)", "test_watch"),

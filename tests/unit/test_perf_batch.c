@@ -535,6 +535,42 @@ static void test_an_unknown_thread_that_executes_counts_once(void **state)
 	executes(false);
 }
 
+/* Its own CPU time is no other thread's: it has exited, and may still be read, but it exited later. */
+static void test_one_that_executes_and_exits_counts_all(void **state)
+{
+	(void)state;
+	sample(0, 10, 10, 1);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	ran(0, 20);
+	exec(10, 10, 5);
+	exit_of(10, 10, 6);
+	sf_perf_batch(&perf, 2 * MS);
+	sf_thread_settle(&threads[0], 3 * MS, false, false);
+	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, 21 * MS);
+}
+
+/* The first thread's id is in two records of an exit then: its own, and that of the one that went on under it. */
+static void test_a_thread_that_executes_and_exits_counts_once(void **state)
+{
+	(void)state;
+	sample(0, 10, 10, 1);
+	sample(0, 10, 11, 2);
+	ran(0, 1);
+	ran(1, 300);
+	sf_perf_batch(&perf, MS);
+	for (int32_t i = 2; i < N_THREADS; i++)
+		exit_of(10, 10 + i, 3);
+	exit_of(10, 10, 4);
+	exec(10, 10, 6);
+	exit_of(10, 10, 8);
+	runs[0] = runs[1];
+	ran_ns += 1000 * MS; /* as much time has passed as the counts say */
+	sf_perf_batch(&perf, 10 * MS);
+	sf_thread_settle(&threads[0], 11 * MS, false, false);
+	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, MS);
+}
+
 /* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
 static void test_records_of_the_watched_only(void **state)
 {
@@ -1275,6 +1311,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_unknown_thread_that_executes_counts_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_that_executes_and_exits_counts_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_and_exits_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_the_kernel_found_in_user_mode, set_up, tear_down),

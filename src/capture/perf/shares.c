@@ -201,12 +201,15 @@ static void note_newcomers_exec(struct sf_perf *perf, const struct sf_perf_recor
 		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
 }
 
-/* In the first pass, so that it is known before the exec of another thread that goes on under this one's id. */
+/*
+ * In the first pass, so that it is known before the exec of another thread that goes on under this one's id. That one's exit may be
+ * in the same batch, later.
+ */
 static void note_exit(struct sf_perf *perf, const struct sf_perf_record *record)
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (thread)
+	if (thread && (!thread->exited_ns || record->time_ns < thread->exited_ns))
 		thread->exited_ns = record->time_ns;
 }
 
@@ -219,7 +222,7 @@ static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record,
 	if (!thread)
 		return;
 	thread->exec_ns = record->time_ns;
-	sf_watch_take_over(&perf->base.watch, record->pid);
+	sf_watch_take_over(&perf->base.watch, record->pid, record->time_ns);
 }
 
 static void count_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)

@@ -178,10 +178,10 @@ void sf_watch_originates(struct sf_watch *watch, int32_t pid, int32_t origin);
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 
 /*
- * The process executes a program. Where its first thread has exited before, the only one that has not does that, and goes on under
- * the first one's id (execve(2), "Effect on process attributes"). Called before the first one's counts are read again.
+ * The process has executed a program at exec_ns. Where its first thread had exited before, the only one that has not did that, and
+ * goes on under the first one's id (execve(2), "Effect on process attributes"). Called before the first one's counts are read again.
  */
-void sf_watch_take_over(const struct sf_watch *watch, int32_t pid);
+void sf_watch_take_over(const struct sf_watch *watch, int32_t pid, uint64_t exec_ns);
 
 /* The thread has another name now. */
 void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);

@@ -298,12 +298,12 @@ bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uin
 	return true;
 }
 
-void sf_watch_take_over(const struct sf_watch *watch, int32_t pid)
+void sf_watch_take_over(const struct sf_watch *watch, int32_t pid, uint64_t exec_ns)
 {
 	struct sf_thread *first = sf_watch_find(watch, pid), *other = NULL;
 	size_t n = 0;
 
-	if (!first || !first->exited_ns)
+	if (!first || !first->exited_ns || first->exited_ns > exec_ns)
 		return;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
