@@ -315,6 +315,7 @@ FAULTS = [
     ("capture/perf/renewal.c", "has_more |= !has_cpu(online, now.cpus[i]);", "has_more |= now.n > online->n;", "test_perf_renewal"),
     ("capture/perf/events.c", "\t\tif (fd < 0 && errno == ENODEV)\n\t\t\tcontinue;", "", "test_perf_renewal"),
     ("capture/perf/events.c", "fine = sf_perf_events_add_rings(events, err);", "fine = true;", "test_perf_renewal"),
+    ("capture/perf/events.c", "\tevents->each_before = events->each;\n", "", "test_perf_renewal"),
     ("capture/perf/rings.c", "\tevents->periods_ns[i] = events->period_ns;\n", "", "test_perf_renewal"),
     ("capture/perf/shares.c", "\t\tthread->exited_ns = record->time_ns;\n", "\t\t(void)record;\n", "test_perf_batch"),
     ("capture/perf/shares.c", " && (!thread->exited_ns || record->time_ns < thread->exited_ns))", ")", "test_perf_batch"),

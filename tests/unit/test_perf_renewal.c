@@ -177,6 +177,22 @@ static void a_cpu_without_a_ring_is_said(void **state)
 	assert_int_equal(events.fds.n, 2);
 }
 
+/* Samples that the old events have written stand for as many of the event as before. */
+static void samples_before_it_stand_for_as_many(void **state)
+{
+	static struct sf_perf_events counted;
+	struct sf_error err = { 0 };
+
+	(void)state;
+	counted = (struct sf_perf_events){ .kind = SF_PERF_COUNTED, .all = true, .each = 100, .each_before = 1 };
+	assert_true(sf_perf_events_open(&counted, 0, &err) && sf_perf_events_attach(&counted, NULL, 0, &err));
+	set_online(3, (const int[]){ 0, 1, 5 });
+	assert_true(sf_perf_events_follow_cpus(&counted, NULL, 0, &err));
+	assert_true(counted.renewed_ns);
+	assert_int_equal(counted.each_before, 100);
+	sf_perf_events_close(&counted);
+}
+
 static void what_was_never_opened_stays_closed(void **state)
 {
 	struct sf_perf_events none = { .kind = SF_PERF_WAKINGS };
@@ -196,6 +212,7 @@ int main(void)
 		TEST(a_new_cpu_has_a_ring_and_events),
 		TEST(an_offline_cpu_is_left_out),
 		TEST(a_cpu_without_a_ring_is_said),
+		TEST(samples_before_it_stand_for_as_many),
 		TEST(what_was_never_opened_stays_closed),
 	};
 

@@ -179,6 +179,7 @@ static void hand_over(struct sf_perf_events *events, size_t n_old)
 {
 	disable(&events->fds, n_old);
 	events->renewed_ns = sf_now_ns();
+	events->each_before = events->each;
 	if (events->enabled)
 		enable(&events->fds, n_old);
 }
@@ -241,7 +242,6 @@ bool sf_perf_events_resize(struct sf_perf_events *events, uint32_t bytes, const 
 		events->stack_bytes = before;
 		return false;
 	}
-	events->each_before = events->each;
 	return true;
 }
 
@@ -254,7 +254,6 @@ bool sf_perf_events_add_chain(struct sf_perf_events *events, const int32_t *pids
 		events->user_chain = false;
 		return false;
 	}
-	events->each_before = events->each;
 	return true;
 }
 
