@@ -6,18 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "capture/perf/perf.h"
+#include "perf_thread.h"
 
-#define MS UINT64_C(1000000)
 #define SIZE 4096u
 
-static uint64_t now_ns, fills_ns; /* the ring is half full from `fills_ns` on */
+static uint64_t fills_ns; /* the ring is half full from `fills_ns` on */
 static unsigned n_polls, n_sleeps;
 static uint64_t jitter_ns;
 static struct perf_event_mmap_page page;
-static struct sf_perf perf;
-static struct sf_thread displaced;
-static unsigned n_displaced;
 
 uint64_t __wrap_sf_now_ns(void);
 void __wrap_sf_sleep_until(uint64_t time_ns);
@@ -27,41 +23,24 @@ void __wrap_sf_alarm_set(uint64_t time_ns);
 uint64_t __wrap_sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
 bool __wrap_sf_ptrace_aim(struct sf_capture *capture, sf_ptrace_need_fn *need, uint64_t until_ns);
 struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need);
-void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *thread, uint64_t time_ns);
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
 
 bool __wrap_sf_ptrace_aim(struct sf_capture *capture, sf_ptrace_need_fn *need, uint64_t until_ns)
 {
 	assert_true(until_ns > now_ns);
-	return need(capture, &displaced) > SF_PTRACE_NEEDS_NONE;
+	return need(capture, &thread) > SF_PTRACE_NEEDS_NONE;
 }
 
 struct sf_thread *__wrap_sf_ptrace_displaced(struct sf_capture *capture, sf_ptrace_need_fn *need)
 {
-	return need(capture, &displaced) ? &displaced : NULL;
+	return need(capture, &thread) ? &thread : NULL;
 }
 
-void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *thread, uint64_t time_ns)
+void __wrap_sf_ptrace_sample_displaced(struct sf_capture *capture, struct sf_thread *displaced, uint64_t time_ns)
 {
 	(void)capture, (void)time_ns;
-	assert_ptr_equal(thread, &displaced);
+	assert_ptr_equal(displaced, &thread);
 	n_displaced++;
-	thread->account.cpu_ns = 0;
-}
-
-bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
-{
-	(void)task;
-	*ret = (struct sf_task_run){ .cpu_ns = 100 * MS, .switches = 1 };
-	return true;
-}
-
-bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
-{
-	(void)task;
-	*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING };
-	return true;
+	displaced->account.cpu_ns = 0;
 }
 
 uint64_t __wrap_sf_now_ns(void)
@@ -110,17 +89,18 @@ uint64_t __wrap_sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns
 static int begin(void **state)
 {
 	(void)state;
-	now_ns = perf.last_wait.began_ns = 1000 * MS;
 	fills_ns = UINT64_MAX;
-	n_polls = n_sleeps = n_displaced = 0;
+	n_polls = n_sleeps = 0;
 	jitter_ns = 0;
-	displaced = (struct sf_thread){ 0 };
 	page = (struct perf_event_mmap_page){ .data_tail = 5 };
 	page.data_head = page.data_tail + SIZE / 2 - 1;
 	perf = (struct sf_perf){ .last_wait.began_ns = 1000 * MS };
 	perf.sleeps.switches.n_cpus = 1;
 	perf.sleeps.switches.owners[0] = 77;
 	perf.sleeps.switches.rings[0] = (struct sf_perf_ring){ .page = &page, .size = SIZE };
+	if (watch_thread(&(struct sf_thread){ 0 }) < 0)
+		return -1;
+	now_ns = 1000 * MS;
 	return 0;
 }
 
@@ -156,6 +136,7 @@ static void test_a_ring_that_is_half_full(void **state)
 	(void)state;
 	fills_ns = now_ns + 10 * MS + 5 * MS;
 	assert_int_equal(wait_after(0, UINT64_MAX), 5 * MS);
+	tear_down(NULL);
 	begin(NULL);
 	fills_ns = now_ns + 10 * MS + 5 * MS;
 	assert_int_equal(wait_after(50, UINT64_MAX), 6 * MS); /* found by the next look */
@@ -219,10 +200,10 @@ static void test_a_deep_thread(void **state)
 {
 	(void)state;
 	perf.deep.n_due = 1;
-	perf.base.watch.options = &perf.base.options;
 	perf.base.period_ns = perf.events.period_ns = 7 * MS;
 	sf_perf_budget_begin(&perf.budget);
-	displaced = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS, .batch.n_held = 1 };
+	run = (struct sf_task_run){ .cpu_ns = 200 * MS, .switches = 1 };
+	thread = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS, .batch.n_held = 1 };
 	assert_int_equal(wait_after(50, UINT64_MAX), 7 * MS);
 	assert_int_equal(n_polls, 1);
 	assert_int_equal(n_displaced, 1);
@@ -233,13 +214,13 @@ static void test_a_deep_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_ends_wake_nobody, begin),
-		cmocka_unit_test_setup(test_a_ring_that_is_half_full, begin),
-		cmocka_unit_test_setup(test_its_length, begin),
-		cmocka_unit_test_setup(test_copies_that_are_too_short_are_soon_known, begin),
-		cmocka_unit_test_setup(test_no_program_is_in_step, begin),
-		cmocka_unit_test_setup(test_a_thread_that_is_sought, begin),
-		cmocka_unit_test_setup(test_a_deep_thread, begin),
+		cmocka_unit_test_setup_teardown(test_ends_wake_nobody, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_ring_that_is_half_full, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_its_length, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_copies_that_are_too_short_are_soon_known, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_program_is_in_step, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_thread_that_is_sought, begin, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_deep_thread, begin, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
