@@ -242,9 +242,8 @@ static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
 	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name, record->time_ns);
 }
 
-static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record)
 {
-	(void)now_ns;
 	if (record->pid == record->parent_pid)
 		return;
 	if (sf_watch_is_sampled(&perf->base.watch))
@@ -267,8 +266,9 @@ static void count_end(struct sf_perf *perf, const struct sf_perf_record *record,
 
 static void begin_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
+	(void)now_ns;
 	if (record->type == PERF_RECORD_FORK)
-		meet_child(perf, record, now_ns);
+		meet_child(perf, record);
 	else
 		note_exit(perf, record);
 }

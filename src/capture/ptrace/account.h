@@ -51,7 +51,7 @@ struct sf_thread_account {
 struct sf_on_cpu {
 	uint64_t cpu_ns;         /* the kernel's count, as it was last read ... */
 	uint64_t counted_ns;     /* ... and when that was; 0: never */
-	uint64_t exact_ns;       /* the count has all CPU time up to here, as it has changed since, or the thread slept; 0: not known */
+	uint64_t exact_ns;       /* the count has all CPU time up to then: it has changed since, or the thread slept; 0: unknown */
 	bool     is_followed;    /* there was a record of a switch; then: */
 	uint64_t since_ns;       /* when the thread got its CPU; 0: it has none, as far as is known */
 	uint64_t ran_ns;         /* since the count was read, by the records */

@@ -179,7 +179,8 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 
 /*
  * The process has executed a program at exec_ns. Where its first thread had exited before, the only one that has not did that, and
- * goes on under the first one's id (execve(2), "Effect on process attributes"). Called before the first one's counts are read again.
+ * goes on under the first one's id (execve(2), "Effect on process attributes"). To be called before the first one's counts are
+ * read again.
  */
 void sf_watch_take_over(const struct sf_watch *watch, int32_t pid, uint64_t exec_ns);
 
