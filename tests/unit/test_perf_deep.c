@@ -121,6 +121,20 @@ static void a_hold_that_is_requested_may_find_no_deep_stack(void **state)
 	assert_int_not_equal(sf_perf_deep_need(&perf, &thread), 0);
 }
 
+/* Its process may go on without it, as that of a first thread does: no batch is short for its sake, and no scan comes sooner. */
+static void a_thread_that_has_exited_is_left_alone(void **state)
+{
+	(void)state;
+	thread.exited_ns = 1;
+	perf.base.watch.next_scan_ns = 500 * MS;
+	batch(1);
+	assert_int_equal(n_holds, 0);
+	assert_int_equal(perf.deep.n_due, 0);
+	perf.base.blocked_period_ns = 50 * MS;
+	sf_perf_look_at_due(&perf, now_ns);
+	assert_int_equal(perf.base.watch.next_scan_ns, 500 * MS);
+}
+
 /* A hold would break off the system call. The thread is held later, also if it has no other sample until then. */
 static void a_sleeping_thread_is_not_held(void **state)
 {
@@ -261,6 +275,7 @@ int main(void)
 		TEST(a_running_thread_is_held),
 		cmocka_unit_test_prestate_setup_teardown(a_running_thread_is_held, set_up, tear_down, &perf),
 		TEST(a_hold_that_is_requested_may_find_no_deep_stack),
+		TEST(a_thread_that_has_exited_is_left_alone),
 		TEST(a_sleeping_thread_is_not_held),
 		TEST(a_thread_that_sleeps_on_is_not_due),
 		TEST(a_hold_that_proves_nothing),

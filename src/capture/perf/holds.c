@@ -73,7 +73,7 @@ static void hold_deep(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 /* Each look costs, and so do the short batches for the sake of a thread that is due. */
 static bool is_deep_due(const struct sf_thread *thread)
 {
-	return thread->batch.n_held && thread->n_same < DEEP_IDLE_LOOKS;
+	return thread->batch.n_held && !thread->exited_ns && thread->n_same < DEEP_IDLE_LOOKS;
 }
 
 void sf_perf_deep_hold(struct sf_perf *perf, uint64_t now_ns)

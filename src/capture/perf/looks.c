@@ -13,7 +13,7 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 {
 	thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns +
 								    sf_overhead_limit_put_off(&capture->limit));
-	if (sf_perf_sleeps_look((struct sf_perf *)capture, thread, now_ns))
+	if (thread->exited_ns || sf_perf_sleeps_look((struct sf_perf *)capture, thread, now_ns))
 		return true;
 	sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 	if (!sf_thread_measure_and_look(thread, now_ns))

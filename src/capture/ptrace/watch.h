@@ -133,7 +133,7 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 
 /*
  * A look at a thread that may be held now, where accounts are kept by sf_thread_measure(). False: it is gone, and the next scan
- * ends it.
+ * ends it, unless it has exited as the first thread of a process that goes on.
  */
 bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
 

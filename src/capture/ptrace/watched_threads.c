@@ -288,6 +288,8 @@ void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns)
 
 bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
+	if (thread->exited_ns)
+		return false;
 	thread->looked_ns = sf_now_ns();
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	if (!sf_thread_measure_and_look(thread, now_ns)) {
