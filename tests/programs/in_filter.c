@@ -20,6 +20,7 @@ static const struct {
 	const char *name;
 	unsigned number;
 } forbidden[] = {
+	{ "faccessat", SYS_faccessat },
 	{ "getcpu", SYS_getcpu },
 	{ "perf_event_open", SYS_perf_event_open },
 	{ "process_vm_readv", SYS_process_vm_readv },
