@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent.h"
 #include "agent/clocks/clocks.h"
 #include "agent/libc/own_proc.h"
 #include "agent/sampler/thread_poll.h"

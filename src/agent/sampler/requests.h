@@ -10,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
 #include "agent/sampler/threads.h"
 #include "base/error.h"
+
+struct sf_agent;
 
 struct sf_request {
 	struct sf_agent_thread thread;  /* as it was: its entry, ids and clock count */

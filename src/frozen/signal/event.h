@@ -20,8 +20,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frozen/ends.h"
-
 struct sf_handler;
 struct sf_handler_output;
 struct sf_thread_entry;
