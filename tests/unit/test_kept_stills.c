@@ -14,7 +14,8 @@
 
 #define DEPTH 8
 #define FRAMES 6                    /* of a walk, which so ends before libc's code, for which there are no tables */
-#define LONG_NS UINT64_C(200000000) /* more than a map is waited for */
+#define LONG_NS UINT64_C(200000000) /* more than a map is waited for, and less than a search is */
+#define LONGEST_NS UINT64_C(600000000)
 
 static struct sf_kept_stills *kept;
 static struct sf_code_map *whole;
@@ -84,6 +85,12 @@ static void walk_kept(uint64_t now_ns)
 	sf_rig_drain();
 }
 
+/* As the service thread does it, to no effect. */
+static void searches(unsigned n)
+{
+	atomic_fetch_add(&sf_handler.code.n_searches, n);
+}
+
 static void test_it_is_walked_by_the_next_map(void **state)
 {
 	(void)state;
@@ -108,6 +115,9 @@ static void test_code_that_no_map_gets(void **state)
 	tick();
 	walk_kept(sf_raw_now_ns());
 	assert_int_equal(sf_rig_sums[1].n_samples, 0);
+	searches(2);
+	walk_kept(sf_raw_now_ns());
+	assert_int_equal(sf_rig_sums[1].n_samples, 0);
 	walk_kept(sf_raw_now_ns() + LONG_NS);
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
 	tick();
@@ -122,6 +132,30 @@ static void test_code_that_no_map_gets(void **state)
 	walk_kept(sf_raw_now_ns());
 	assert_int_equal(sf_rig_sums[1].n_samples, 3);
 	assert_int_equal(kept->pause_ns, 0);
+}
+
+/*
+ * The service thread gets no CPU: that there is no other map yet says nothing of the code. The first search to end may have
+ * begun before the still was taken.
+ */
+static void test_a_late_search_says_nothing_of_the_code(void **state)
+{
+	(void)state;
+	tick_below(DEPTH);
+	searches(1);
+	walk_kept(sf_raw_now_ns() + LONG_NS);
+	assert_int_equal(sf_rig_sums[1].n_samples, 0);
+	sf_handler.code.map = whole;
+	walk_kept(sf_raw_now_ns() + LONG_NS);
+	assert_int_equal(sf_rig_sums[1].n_frames, FRAMES);
+
+	sf_handler.code.map = &lacking;
+	tick();
+	walk_kept(sf_raw_now_ns() + LONGEST_NS);
+	assert_int_equal(sf_rig_sums[1].n_samples, 2);
+	assert_int_equal(kept->not_before_ns, 0);
+	tick();
+	assert_true(sf_kept_stills_any(kept));
 }
 
 static void test_a_thread_is_settled_alone(void **state)
@@ -186,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_is_walked_by_the_next_map, start, stop),
 		cmocka_unit_test_setup_teardown(test_code_that_no_map_gets, start, stop),
+		cmocka_unit_test_setup_teardown(test_a_late_search_says_nothing_of_the_code, start, stop),
 		cmocka_unit_test_setup_teardown(test_a_thread_is_settled_alone, start, stop),
 		cmocka_unit_test_setup_teardown(test_there_is_room_for_some, start, stop),
 		cmocka_unit_test_setup_teardown(test_a_full_outbox, start, stop),

@@ -198,6 +198,7 @@ static void renew_now(struct sf_service *service)
 		sf_runtime_publisher_refresh(service, true);
 	service->renew = service->urgent = false;
 	renew(service, NULL);
+	atomic_fetch_add(&sf_handler.code.n_searches, 1);
 	if (service->process.map != before)
 		service->renew_pause_ns = first_pause_ns(service);
 	else if (!stale)

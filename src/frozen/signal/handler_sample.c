@@ -156,7 +156,7 @@ static struct sf_kept_still *claim_kept(struct sf_kept_stills *kept)
  * not kept, and the caller puts the sample. `kept` may be NULL.
  */
 static bool keep_still(struct sf_kept_stills *kept, const struct sf_own_memory *memory, const struct sf_still *still,
-		       uint32_t entry, const struct sf_stream_sample *sample)
+		       uint64_t n_searches, uint32_t entry, const struct sf_stream_sample *sample)
 {
 	struct sf_kept_still *item;
 
@@ -174,6 +174,7 @@ static bool keep_still(struct sf_kept_stills *kept, const struct sf_own_memory *
 		.serial = sample->serial, .ticks = sample->ticks, .label = sample->label, .state = sample->state,
 	};
 	item->map_serial = still->map->serial;
+	item->n_searches = n_searches;
 	item->stack_start = sf_workspace_piece_start(still->regs.r[still->arch->sp]);
 	item->stack_size = sf_own_memory_read(memory, item->stack, item->stack_start, SF_KEPT_STACK);
 	item->sample.hold_ns = sf_raw_now_ns() - sample->time_ns; /* the copy is a part of it */
@@ -191,7 +192,8 @@ static bool keep(struct sf_handler *handler, const struct sf_workspace *workspac
 	if (!sf_kept_stills_want(&workspace->trace))
 		return false;
 	fill_sample(slot, entry, &sample);
-	if (!keep_still(handler->link.kept, &handler->code.memory, &workspace->still, slot->entry, &sample))
+	if (!keep_still(handler->link.kept, &handler->code.memory, &workspace->still, atomic_load(&handler->code.n_searches),
+			slot->entry, &sample))
 		return false;
 	atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
 	sf_handler_note_stale_map(handler);

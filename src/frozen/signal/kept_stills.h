@@ -37,6 +37,7 @@ struct sf_kept_still {
 	struct sf_regs regs;
 	struct sf_kept_sample sample;
 	uint64_t map_serial;        /* of the map by which it was walked; the sampler's once it is FULL */
+	uint64_t n_searches;        /* that had ended when it was kept: with two more, one has begun and ended since */
 	uint64_t stack_start, stack_size;
 	uint8_t  stack[SF_KEPT_STACK];
 };

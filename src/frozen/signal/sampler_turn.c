@@ -65,7 +65,8 @@ unsigned sf_handler_serve(struct sf_handler *handler, struct sf_workspace *works
 
 /* --- kept stills --- */
 
-#define MAX_AGE_NS 100000000u          /* for which a map is waited for */
+#define MAX_AGE_NS 100000000u          /* for which a map is waited for ... */
+#define UNSEARCHED_NS 500000000u       /* ... or so long, while there was no search since: the service thread may get no CPU */
 #define MAX_PAUSE_NS 3200000000u
 #define MORE_STACK (UINT64_C(1) << 30) /* beyond the copy, where that is not all of the stack */
 
@@ -101,7 +102,7 @@ static void walk_again(const struct sf_handler *handler, struct sf_workspace *wo
 	workspace->copy = NULL;
 }
 
-/* What no later map has helped is code of the program's own: then stills are kept more and more seldom. */
+/* Code that no search finds is of the program's own making: then stills are kept more and more seldom. */
 static void note_end(struct sf_kept_stills *kept, bool helped, uint64_t now_ns)
 {
 	if (helped) {
@@ -142,10 +143,18 @@ static bool is_full(const struct sf_kept_still *item)
 	return atomic_load_explicit(&item->state, memory_order_acquire) == SF_KEPT_FULL;
 }
 
+/* Whether a search for its code has begun after the still was taken, and has ended. */
+static bool is_searched(const struct sf_handler *handler, const struct sf_kept_still *item)
+{
+	return atomic_load(&handler->code.n_searches) - item->n_searches >= 2;
+}
+
 /* Walks the still if there is another map, or no more time to wait for one. */
 static void serve_kept(struct sf_handler *handler, struct sf_workspace *workspace, struct sf_kept_still *item, uint64_t now_ns)
 {
-	const bool is_last = atomic_load(&handler->link.kept->hurry) || now_ns > item->sample.time_ns + MAX_AGE_NS;
+	const bool searched = is_searched(handler, item);
+	const bool is_last = atomic_load(&handler->link.kept->hurry) ||
+			     now_ns > item->sample.time_ns + (searched ? MAX_AGE_NS : UNSEARCHED_NS);
 	const uint64_t serial = present_map(handler);
 	bool is_stale;
 
@@ -158,7 +167,8 @@ static void serve_kept(struct sf_handler *handler, struct sf_workspace *workspac
 		sf_handler_note_stale_map(handler);
 		return;
 	}
-	note_end(handler->link.kept, !is_stale, now_ns);
+	if (searched || !is_stale)
+		note_end(handler->link.kept, !is_stale, now_ns);
 	put(handler, workspace, item);
 }
 

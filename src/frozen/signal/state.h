@@ -97,6 +97,7 @@ struct sf_handler_code {
 	struct sf_own_memory memory;       /* how the memory of this process is read */
 	const struct sf_code_map *_Atomic map;
 	_Atomic uint32_t map_stale;        /* enum sf_map_fault, 0: none is known */
+	_Atomic uint64_t n_searches;       /* of the service thread for code that the map lacks: those that have ended */
 	struct sf_frame_keys *_Atomic frame_keys; /* set before a map with a runtime; else NULL */
 	void *_Atomic caches[SF_MAX_RUNTIMES];    /* set like frame_keys; their content outlives a
 						   * profile */
