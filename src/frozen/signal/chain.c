@@ -17,6 +17,7 @@
 
 #define MASK_SIZE sizeof(uint64_t)
 #define N_SIGNALS 64
+#define ALL UINT64_MAX
 enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 }; /* below SIGRTMIN */
 #define BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define RESTORER_FLAG 0x04000000u /* SA_RESTORER of asm/signal.h, which libc's headers leave out */
@@ -172,19 +173,17 @@ static bool is_let_in(int signal)
 }
 
 /*
- * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be
+ * Which of these our handler blocks: all, so that no handler of the program's can leave ours by longjmp. But one that would be
  * ignored is left out: blocked, it would be queued, and wake some other thread for nothing, whose
  * system call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD and SIGUSR1).
  */
-static uint64_t blocked_meanwhile(void)
+static uint64_t blocked_of(uint64_t signals)
 {
-	uint64_t mask = UINT64_MAX;
-
 	for (int signal = 1; signal <= N_SIGNALS; signal++) {
-		if (is_let_in(signal))
-			mask &= ~BIT(signal);
+		if (signals & BIT(signal) && is_let_in(signal))
+			signals &= ~BIT(signal);
 	}
-	return mask;
+	return signals;
 }
 
 /* Where the program's own handler would run on the stack below, or break calls off, so does ours. */
@@ -226,13 +225,13 @@ static long install_with(int signal, uint64_t mask)
 /* The same holds for a signal that another thread begins to ignore, or to handle, meanwhile. */
 static long install_ours(int signal)
 {
-	uint64_t mask = blocked_meanwhile(), before;
+	uint64_t mask = blocked_of(ALL), before;
 	long error = 0;
 
 	for (unsigned i = 0; i < MAX_INSTALLS; i++) {
 		error = install_with(signal, mask);
 		before = mask;
-		mask = blocked_meanwhile();
+		mask = blocked_of(ALL);
 		if (error || mask == before)
 			break;
 	}
@@ -322,7 +321,7 @@ bool sf_chain_check(void)
 
 	block_in_undisturbed();
 	if (get_ours(&now)) {
-		if (now.mask != blocked_meanwhile())
+		if (blocked_of(~now.mask)) /* those that it lets in, and no more: that is few calls */
 			install_ours(signal);
 		return false;
 	}

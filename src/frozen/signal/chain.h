@@ -63,7 +63,7 @@ void sf_chain_leave_undisturbed(int signal);
 void sf_chain_renew(void);
 /*
  * If another handler than ours is installed: keeps it as the program's action, installs ours again,
- * and returns true. Else ours is renewed where the action of another signal was changed unseen.
+ * and returns true. Else ours begins to block those signals that have got a handler unseen.
  */
 bool sf_chain_check(void);
 #endif
