@@ -31,6 +31,8 @@ void __wrap_sf_perf_unmap(void *mapping, size_t size);
 int __wrap_sf_perf_open_event(const struct sf_perf_event *event);
 bool __wrap_sf_perf_redirect(int fd, int owner);
 bool __wrap_sf_perf_enable(int fd);
+bool __wrap_sf_perf_disable(int fd);
+bool __wrap_sf_perf_count(int fd, uint64_t *ret);
 
 size_t __wrap_sf_perf_cpus(int *ret, size_t capacity)
 {
@@ -80,6 +82,17 @@ bool __wrap_sf_perf_redirect(int fd, int owner)
 
 bool __wrap_sf_perf_enable(int fd)
 {
+	return fd >= 0;
+}
+
+bool __wrap_sf_perf_disable(int fd)
+{
+	return fd >= 0;
+}
+
+bool __wrap_sf_perf_count(int fd, uint64_t *ret)
+{
+	*ret = 100;
 	return fd >= 0;
 }
 
@@ -142,7 +155,8 @@ static void a_new_cpu_has_a_ring_and_events(void **state)
 	assert_int_equal(n_owners, 3);
 	assert_int_equal(events.n_cpus, 3);
 	assert_int_equal(events.cpus[2], 5);
-	assert_int_equal(events.periods_ns[2], events.period_ns);
+	assert_in_range(events.periods_ns[2], events.period_ns - events.period_ns / 32, events.period_ns + events.period_ns / 32);
+	assert_int_not_equal(events.periods_ns[2], events.period_ns);
 	assert_int_equal(n_opened, 5);
 	assert_int_equal(opened_on[4], 5);
 	assert_int_equal(redirected_to[4], events.owners[2]);
@@ -193,6 +207,22 @@ static void samples_before_it_stand_for_as_many(void **state)
 	sf_perf_events_close(&counted);
 }
 
+/* Of an event: each CPU has a meter again, and what those before have counted is not lost. */
+static void a_new_cpu_has_a_meter(void **state)
+{
+	struct sf_perf_events counted = { .kind = SF_PERF_COUNTED, .all = true, .each = 5 };
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_true(sf_perf_events_open(&counted, 0, &err) && sf_perf_events_attach(&counted, NULL, 0, &err));
+	assert_int_equal(sf_perf_events_counted(&counted), 200);
+	set_online(3, (const int[]){ 0, 1, 5 });
+	assert_true(sf_perf_events_follow_cpus(&counted, NULL, 0, &err));
+	assert_int_equal(counted.meters.n, 3);
+	assert_int_equal(sf_perf_events_counted(&counted), 500);
+	sf_perf_events_close(&counted);
+}
+
 static void what_was_never_opened_stays_closed(void **state)
 {
 	struct sf_perf_events none = { .kind = SF_PERF_WAKINGS };
@@ -213,6 +243,7 @@ int main(void)
 		TEST(an_offline_cpu_is_left_out),
 		TEST(a_cpu_without_a_ring_is_said),
 		TEST(samples_before_it_stand_for_as_many),
+		TEST(a_new_cpu_has_a_meter),
 		TEST(what_was_never_opened_stays_closed),
 	};
 

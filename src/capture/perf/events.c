@@ -127,10 +127,16 @@ static bool attach_process(struct sf_perf_events *events, int32_t pid, struct sf
 	return fine;
 }
 
+/* What stands for all threads that are watched, where the CPUs are. */
+static int32_t tid_of_all(const struct sf_perf_events *events)
+{
+	return events->cgroup ? events->cgroup : SF_PERF_ALL_THREADS;
+}
+
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	if (events->all)
-		return attach_thread(events, events->cgroup ? events->cgroup : SF_PERF_ALL_THREADS, err);
+		return attach_thread(events, tid_of_all(events), err);
 	for (size_t i = 0; i < n; i++) {
 		if (!attach_process(events, pids[i], err))
 			return false;
@@ -167,7 +173,7 @@ void sf_perf_events_disable(struct sf_perf_events *events)
 
 uint64_t sf_perf_events_counted(const struct sf_perf_events *events)
 {
-	uint64_t sum = 0, count;
+	uint64_t sum = events->counted_before, count;
 
 	for (size_t i = 0; i < events->meters.n; i++)
 		sum += sf_perf_count(events->meters.items[i], &count) ? count : 0;
@@ -270,6 +276,17 @@ bool sf_perf_events_refine(struct sf_perf_events *events, uint64_t period_ns, co
 	return false;
 }
 
+/* Those of the CPUs: each counts what runs on its own one, until that goes offline. */
+static bool renew_meters(struct sf_perf_events *events, struct sf_error *err)
+{
+	if (events->kind != SF_PERF_COUNTED || !events->all)
+		return true;
+	events->counted_before = sf_perf_events_counted(events);
+	close_fds(events->meters.items, events->meters.n);
+	events->meters.n = 0;
+	return open_all(events, tid_of_all(events), open_meter, events->n_cpus, &events->meters, err);
+}
+
 bool sf_perf_events_follow_cpus(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	bool fine;
@@ -277,6 +294,7 @@ bool sf_perf_events_follow_cpus(struct sf_perf_events *events, const int32_t *pi
 	if (!events->fds.n)
 		return true;
 	fine = sf_perf_events_add_rings(events, err);
+	fine &= renew_meters(events, err);
 	return renew(events, pids, n, err) && fine;
 }
 

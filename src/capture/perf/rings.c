@@ -300,7 +300,6 @@ static bool add_ring(struct sf_perf_events *events, int cpu, struct sf_error *er
 	if (i >= SF_PERF_MAX_CPUS)
 		return sf_fail(err, SF_E_UNSUPPORTED, "more than %d CPUs", SF_PERF_MAX_CPUS);
 	events->cpus[i] = cpu;
-	events->periods_ns[i] = events->period_ns;
 	if (!open_owner(events, i, err))
 		return false;
 	if (!map_ring(events, i, &locked, err)) {
@@ -314,11 +313,13 @@ static bool add_ring(struct sf_perf_events *events, int cpu, struct sf_error *er
 bool sf_perf_events_add_rings(struct sf_perf_events *events, struct sf_error *err)
 {
 	int cpus[SF_PERF_MAX_CPUS];
-	const size_t n = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS);
+	const size_t n = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS), n_before = events->n_cpus;
 	bool fine = true;
 
 	for (size_t i = 0; i < n; i++)
 		fine &= has_ring(events, cpus[i]) || add_ring(events, cpus[i], err);
+	if (events->n_cpus > n_before)
+		draw_periods(events);
 	return fine;
 }
 
