@@ -47,7 +47,7 @@ struct sf_exit {
 	uint8_t behind;          /* ... else, if not 0: it is the caller's already, and the record ends where this register leads */
 	bool is_half;            /* else: the caller has made half of the record, with its frame pointer; the register leads there */
 	bool is_guess;           /* a jump to an unknown place is taken for a call of another function in place of a return */
-	/* The function's old sp lies in its stack, which it has aligned: `kept_sp` bytes above sp. The next fields count from the old one. */
+	/* The function's old sp lies in its stack, which it has aligned: `kept_sp` bytes above sp. The next fields count from it. */
 	bool is_kept;
 	int32_t kept_sp;
 	int32_t size;            /* bytes from sp to the return address */

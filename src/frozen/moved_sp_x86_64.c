@@ -83,7 +83,7 @@ bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *
 
 /* --- code that goes to another stack, as Go's systemstack does: it sets sp, and then calls --- */
 
-/* sp is set in so many bytes. Go's time.now (time_linux_amd64.s) calls twice and multiplies: 81 bytes lie between sp and its return. */
+/* sp is set in so many bytes. Go's time.now (time_linux_amd64.s) calls twice and multiplies: it has 81 bytes from there on. */
 #define BEFORE_CALL 96
 
 /* mov to sp from a register or from memory, with REX.W. */

@@ -63,7 +63,7 @@ struct sf_perf_events {
 	uint64_t began_ns;                  /* the batch has the records until then; ... */
 	uint64_t read_ns;                   /* ... the ends of the rings were read before this */
 	struct sf_perf_fds fds;             /* of the threads' events */
-	struct sf_perf_fds meters;          /* of SF_PERF_COUNTED: they count the event, and others take their place only where CPUs come */
+	struct sf_perf_fds meters;          /* of SF_PERF_COUNTED: they count the event. Only where CPUs come they are replaced */
 	uint64_t counted_before;            /* by meters that are closed */
 };
 

@@ -152,7 +152,7 @@ struct sf_thread {
 	uint64_t seen_ns;        /* time of the last tick that looked ... */
 	uint64_t looked_ns;      /* ... and when the thread's turn came */
 	uint64_t ended_cpu_ns;   /* its CPU time by the kernel's record of its end; 0: unknown */
-	uint64_t exited_ns;      /* when it exited, by a record; 0: there is none. From then on its id's counts may be another thread's */
+	uint64_t exited_ns;      /* when it exited, by a record; 0: none. From then on its id's counts may be another thread's */
 	struct sf_on_cpu on_cpu; /* the same since run.cpu_ns was read, by the records of its switches (account.h) */
 	uint64_t exec_ns;        /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be read */
