@@ -101,18 +101,8 @@ static NOINLINE void in_fault(void)
 /* On a busy machine the first thread may get a CPU only after more than the 25 ms, and would not sleep at all then. */
 static void wait_until_it_sleeps(void)
 {
-	char path[64], letter = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
-	while (letter != 'S') {
-		FILE *status = fopen(path, "r");
-
-		if (!status || fscanf(status, "%*d (%*[^)]) %c", &letter) != 1)
-			exit(2);
-		fclose(status);
-		if (letter != 'S')
-			sleep_ns(100000);
-	}
+	while (!is_asleep(getpid()))
+		sleep_ns(100000);
 }
 
 /* Makes the kinds that wait for another thread sleep for 25 ms, one after the other. */

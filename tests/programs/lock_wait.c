@@ -5,7 +5,8 @@
  *
  * lock_wait [KIND]
  *   mutex      (default)
- *   recursive, robust, inherits    mutexes of these kinds
+ *   recursive, robust    mutexes of these kinds
+ *   inherits   mutexes by priority inheritance: left-first waits, and the kernel refuses right-first, which sleeps for ever
  *   write      read-write locks, both for writing
  *   read       read-write locks, each had for writing and wanted for reading
  *   readers    read-write locks, each had for reading and wanted for writing: nobody knows who has one
@@ -15,6 +16,7 @@
  *   semaphore  nobody has one
  *   forged     mutexes; the owner that one of them tells is a thread of another process
  */
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/prctl.h>
@@ -89,6 +91,14 @@ static NOINLINE void wait_for_lock(struct lock *lock)
 	NO_TAIL_CALL();
 }
 
+/* The kernel refuses both where two CPUs close a circle of two at once (task_blocks_on_rt_mutex): one has to wait already. */
+static void wait_until_left_first_waits(void)
+{
+	while (!(__atomic_load_n(&right.mutex.__data.__lock, __ATOMIC_SEQ_CST) & (int)FUTEX_WAITERS) ||
+	       !is_asleep(left.mutex.__data.__owner))
+		sleep_ns(100000);
+}
+
 static NOINLINE void *take_left_then_right(void *arg)
 {
 	prctl(PR_SET_NAME, "left-first");
@@ -103,6 +113,8 @@ static NOINLINE void *take_right_then_left(void *arg)
 	prctl(PR_SET_NAME, "right-first");
 	take(&right);
 	pthread_barrier_wait(&both);
+	if (is("inherits"))
+		wait_until_left_first_waits();
 	wait_for_lock(is("itself") ? &right : &left);
 	return arg;
 }

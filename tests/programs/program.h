@@ -89,6 +89,20 @@ static inline void tell_cpu(void)
 					    (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
 }
 
+/* Whether this thread of the process sleeps in a call that a signal would end. */
+static inline bool is_asleep(int tid)
+{
+	char path[64], letter = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	status = fopen(path, "r");
+	if (!status || fscanf(status, "%*d (%*[^)]) %c", &letter) != 1)
+		exit(2);
+	fclose(status);
+	return letter == 'S';
+}
+
 /* argv[index] as a number, or `otherwise`. */
 static inline double argument(int argc, char **argv, int index, double otherwise)
 {
