@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from conftest import AGENT, LONG
+from conftest import AGENT
 from java_stacks import BUSY, JAVA, JDKS, LOADS, QUIET, Stacks, jdk, no_calls, wrong  # noqa: F401 (jdk is a fixture)
 
-pytestmark = pytest.mark.skipif(not os.path.exists(AGENT) or not LONG, reason="for the long version, with the agent")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built")]
 STOPS = int(os.environ.get("STILLFRAME_JAVA_STOPS", "10000"))
 WORKER = "worker-with-a-l"  # as far as the system keeps their names
 PIECE = 10                  # seconds of a recording
@@ -25,8 +25,6 @@ WAYS = {"sampler": ["-e", "signal", "--walk", "sampler", "--cpu-clock", "perf"],
 
 
 def all_pairs():
-    if not LONG:  # one is skipped, and says so
-        return [(None, "default")]
     return [(version, load) for load, (since, _, _) in LOADS.items() for version in sorted(JDKS) if version >= since] + \
         [(version, "virtual-threads") for version in sorted(JDKS) if version >= 21] or [(None, "default")]
 

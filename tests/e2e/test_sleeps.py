@@ -63,9 +63,27 @@ def test_each_sleep_is_a_sample_of_its_length(stillframe, tmp_path):
         assert all(row[2].startswith("futex 0x%x, " % address[name]) for row in sleeps_in(recording, "in_" + kind) if row[0] > 0.01)
 
 
-def test_waits_for_the_disk_are_named(stillframe, tmp_path):
+@pytest.fixture
+def slowly(tmp_path):
+    """Runs a command, to which the disk below tmp_path gives 200 answers a second, if the kernel has a group for that."""
+    device = "%d:%d" % (os.major(os.stat(tmp_path).st_dev), os.minor(os.stat(tmp_path).st_dev))
+    group = "/sys/fs/cgroup/blkio/stillframe-%d" % os.getpid()
+    try:
+        os.mkdir(group)
+        for limit in ("read", "write"):
+            with open("%s/blkio.throttle.%s_iops_device" % (group, limit), "w") as file:
+                file.write(device + " 200")
+    except OSError:   # there are no such groups, or the file system is on no disk
+        pass
+    yield ["sh", "-c", 'echo $$ > %s/cgroup.procs; exec "$@"' % group, "sh"] if os.path.exists(group) else []
+    if os.path.exists(group):
+        os.rmdir(group)
+
+
+def test_waits_for_the_disk_are_named(stillframe, tmp_path, slowly):
     """A call that writes to the disk, and a fault on a page that is read from it."""
-    done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file")
+    done, recording = stillframe.record(tmp_path / "r.sfr", *HOW, "--", *slowly, PROGRAM, tmp_path / "file")
+    assert done.status == 0, done
     total_expected = total_seen = calls = 0
     for kind, wait in (("fsync", "[fsync: block I/O]"), ("fault", "[page fault: block I/O]")):
         expected, seen = sum(told(done, kind)), sleeps_in(recording, "in_" + kind)
