@@ -217,7 +217,7 @@ FAULTS = [
     ("frozen/signal/interrupted_calls.c", "return args[5] != 0;", "return args[4] != 0;", "test_interrupted_calls"),
     ("frozen/signal/chain.c", "action->handler == SF_CHAIN_IGNORE || (", "(", "test_chain"),
     ("frozen/signal/chain.c", "signal == SIGINT || signal == SIGQUIT || ", "", "test_chain"),
-    ("frozen/signal/chain.c", " || signal == SIGNAL_CANCEL || signal == SIGNAL_SETXID;", ";", "test_chain"),
+    ("frozen/signal/chain.c", " || signal == SF_SIGNAL_CANCEL || signal == SF_SIGNAL_SETXID;", ";", "test_chain"),
     ("frozen/signal/chain.c", "if (blocked_of(~now.mask))", "if (false)", "test_chain"),
     ("frozen/signal/chain.c", "if (error || mask == before)", "if (error || mask == before || true)", "test_chain"),
     ("frozen/signal/handler.c", " && atomic_load_explicit(&tick->entry->serial, memory_order_relaxed) &&", " &&", "test_handler"),

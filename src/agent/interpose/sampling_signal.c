@@ -17,6 +17,7 @@
 #include "frozen/child.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
+#include "frozen/signal/interrupted_calls.h"
 #include "frozen/raw.h"
 
 #define KERNEL_SIGSET_SIZE 8
@@ -147,10 +148,10 @@ SF_CHILD_CODE void sf_agent_signal_remove(void)
 
 /*
  * Faults come at an instruction and cannot be put off; KILL, STOP and CONT do not wait for a
- * handler; CHLD is every program's own; 32 and 33 are libc's (nptl(7)).
+ * handler; CHLD is every program's own; the last two are libc's.
  */
 static const int unusable[] = { SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGSEGV, SIGBUS, SIGILL, SIGFPE,
-				SIGTRAP, SIGSYS, SIGABRT, 32, 33 };
+				SIGTRAP, SIGSYS, SIGABRT, SF_SIGNAL_CANCEL, SF_SIGNAL_SETXID };
 
 static int usable(long number)
 {

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include "frozen/signal/chain.h"
+#include "frozen/signal/interrupted_calls.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
@@ -18,7 +19,6 @@
 #define MASK_SIZE sizeof(uint64_t)
 #define N_SIGNALS 64
 #define ALL UINT64_MAX
-enum { SIGNAL_CANCEL = 32, SIGNAL_SETXID = 33 }; /* below SIGRTMIN */
 #define BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define RESTORER_FLAG 0x04000000u /* SA_RESTORER of asm/signal.h, which libc's headers leave out */
 
@@ -160,7 +160,7 @@ static bool is_dropped(int signal, const struct sf_kernel_action *action)
  */
 static bool is_libcs(int signal)
 {
-	return signal == SIGINT || signal == SIGQUIT || signal == SIGNAL_CANCEL || signal == SIGNAL_SETXID;
+	return signal == SIGINT || signal == SIGQUIT || signal == SF_SIGNAL_CANCEL || signal == SF_SIGNAL_SETXID;
 }
 
 static bool is_let_in(int signal)
