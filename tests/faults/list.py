@@ -495,6 +495,7 @@ FAULTS = [
     ("capture/perf/sleep_sample.c", "sf_thread_measure(thread, sf_now_ns(), &ran)", "sf_thread_measure(thread, now_ns, &ran)", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", " && !perf->base.last_tick)", ")", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", "sleeps->n_wanted += !sleep->wanted_ns;", "sleeps->n_wanted++;", "test_perf_sleeps"),
+    ("capture/perf/sleep_sample.c", "fine && !sleep->had_room;", "fine;", "test_perf_sleeps"),
     ("capture/perf/sleep_sample.c", "if (is_first(sleeps, thread))", "if (is_first(sleeps, thread) && !sleeps->all_from_ns)", "test_perf_sleeps"),
     ("capture/perf/sleeps.c", "sleeps->too_short == bytes || ", "", "test_perf_sleeps"),
     ("capture/perf/sleeps.c", "sf_relay_only_cut(perf->base.relay) < bytes", "!sf_relay_only_cut(perf->base.relay)", "test_perf_sleeps"),

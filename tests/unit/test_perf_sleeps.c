@@ -887,6 +887,23 @@ static void test_a_part_stands_for_all(void **state)
 	assert_int_equal(perf.sleeps.n_wanted, 80);
 }
 
+/* A thread that ends after two sleeps, and is told three times: no more sleeps have room than there are. */
+static void test_an_end_counts_once(void **state)
+{
+	(void)state;
+	sleep_in("do_task_dead");
+	for (int i = 0; i < 3; i++) {
+		leaves(0, 1 + 3 * i, false);
+		if (i < 2)
+			comes(0, 3 + 3 * i);
+	}
+	batch(20, 3, 0);
+	assert_string_equal(told, "");
+	assert_int_equal(perf.sleeps.n_wanted, 3);
+	assert_int_equal(perf.sleeps.n_sent, 3);
+	sf_perf_waits_deinit(&perf.sleeps.waits);
+}
+
 /*
  * A sleep that the limit passes over and that goes on is not looked at, which would cost more than its walk. It has its
  * sample when it is long enough for that, with all of its time. Its length counts once.
@@ -1092,6 +1109,7 @@ int main(void)
 		TEST(test_counts_are_of_the_moment_they_are_read),
 		TEST(test_what_is_not_told_is_looked_at),
 		TEST(test_a_part_stands_for_all),
+		TEST(test_an_end_counts_once),
 		TEST(test_what_is_passed_over_is_not_looked_at),
 		TEST(test_the_first_one_has_a_sample),
 		TEST(test_at_the_end_all_have_samples),

@@ -154,7 +154,8 @@ static bool has_room(struct sf_perf_sleeps *sleeps, struct sf_thread *thread, ui
 	fine = sf_perf_budget_has_room(&budget, sleep->left_ns);
 	sleeps->n_wanted += !sleep->wanted_ns;
 	sleeps->wanted_ns += ns > sleep->wanted_ns ? ns - sleep->wanted_ns : 0;
-	sleeps->n_sent += fine;
+	sleeps->n_sent += fine && !sleep->had_room;
+	sleep->had_room |= fine;
 	sleep->wanted_ns = ns;
 	return fine;
 }

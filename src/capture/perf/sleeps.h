@@ -76,7 +76,7 @@ struct sf_perf_sleeps {
 	uint64_t n_switches, n_wakings; /* in this batch */
 	uint64_t n_copied;          /* bytes of stacks in it */
 	struct sf_perf_waker wakers[SF_PERF_WAKERS]; /* the last ones, by their ids modulo the number */
-	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that have */
+	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that there is room for, each once */
 	uint64_t wanted_ns;         /* the lengths of the former */
 	uint64_t all_from_ns;       /* sleeps of this length have samples, of shorter ones a part; 0: all have */
 	uint64_t n_wanted_ever, n_sent_ever;

@@ -93,7 +93,8 @@ struct sf_sleep {
 	uint64_t place;          /* of that record in a ring, in a batch, where there is no copy */
 	uint32_t batch, ring;    /* batch 0: no record, or no memory for its place */
 	void    *record;         /* a copy of that record: a batch has ended since. malloc'd */
-	uint64_t wanted_ns;      /* its length when a sample of it was last due, and was passed over; 0: never */
+	uint64_t wanted_ns;      /* its length when a sample of it was last due; 0: never */
+	bool     had_room;       /* for that sample, which it has if there is a stack */
 	bool     has_sample;
 	bool     to_read;        /* that record's copy is not all of the stack, which can be read while the thread sleeps */
 };
