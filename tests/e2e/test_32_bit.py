@@ -4,11 +4,13 @@ invented.
 
 Where the kernel runs no 32-bit programs, a process stands in for one: `poses` has /proc/PID/exe lead to a 32-bit file."""
 import errno
+import os
+import signal
 import subprocess
 
 import pytest
 
-from recordings import Recording, so_far
+from recordings import Recording, cpu_samples_so_far, so_far
 
 READS = "reads the stacks of 64-bit programs only"
 SOURCE = """
@@ -36,10 +38,10 @@ def file(tmp_path_factory):
 
 @pytest.fixture
 def narrow(request, target, file):
-    """narrow(MS): a process that is 32-bit, MS milliseconds after it began."""
-    def start(ms=0):
+    """A process that is 32-bit; with "later" from SIGUSR1 on."""
+    def start(*when):
         if request.param == "real":
-            assert ms == 0
+            assert not when
             if not file[1]:
                 pytest.skip("gcc -m32 makes no program here")
             try:
@@ -48,7 +50,7 @@ def narrow(request, target, file):
                 assert error.errno == errno.ENOEXEC, error
                 pytest.skip("this kernel runs no 32-bit programs")
         try:
-            return target("poses", file[0], 60, ms)
+            return target("poses", file[0], 60, *when)
         except AssertionError as error:
             if "cannot pose" in str(error):
                 pytest.skip("no right to pose as another program")
@@ -85,9 +87,11 @@ def test_beside_others(stillframe, narrow, target, tmp_path):
     """With --children the other one of two is sampled; the 32-bit one's time is a loss."""
     t = narrow()
     other = target("busy_split", 60, 1)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "--children", "-d", "700ms", "-p", other.pid, "-p", t.pid)
-    assert done.status == 0 and "pid %d" % t.pid in done.err and "ran a 32-bit program" in done.err, done
     of = "JOIN thread_names USING (thread) WHERE pid = %d"
+    both = "max((SELECT count(*) FROM samples %s) AND (SELECT total(ticks) > 5 FROM losses %s))" % (of % other.pid, of % t.pid)
+    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: (so_far(path, both) or 0) > 0, "-e", "ptrace", "--children", "-p", other.pid, "-p", t.pid)
+    recording = Recording(tmp_path / "r.sfr")
+    assert "pid %d" % t.pid in done.err and "ran a 32-bit program" in done.err, done
     assert recording.value("SELECT count(*) FROM samples " + of % other.pid) > 0
     assert recording.value("SELECT count(*) FROM samples " + of % t.pid) == 0
     causes = dict(recording.rows("SELECT word, sum(ticks) FROM causes JOIN losses ON causes.id = cause " + of % t.pid + " GROUP BY word"))
@@ -97,9 +101,14 @@ def test_beside_others(stillframe, narrow, target, tmp_path):
 @pytest.mark.parametrize("narrow", ["poses"], indirect=True)
 def test_after_an_exec(stillframe, narrow, tmp_path):
     """What comes after it is a loss, and nothing of it is put to what was sampled before."""
-    t = narrow(900)
+    t = narrow("later")
     after = "max((SELECT coalesce(sum(l.cpu_ns), 0) / 1e9 FROM losses l JOIN causes c ON c.id = l.cause WHERE word = '32-bit'))"
-    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: (so_far(path, after) or 0) > 0.2, "-e", "ptrace", "-p", t.pid)
+
+    def has_both(path):
+        if cpu_samples_so_far(path) > 0:
+            os.kill(t.pid, signal.SIGUSR1)
+        return (so_far(path, after) or 0) > 0.2
+    done = stillframe.record_until(tmp_path / "r.sfr", has_both, "-e", "ptrace", "-p", t.pid)
     assert "ran a 32-bit program" in done.err, done
     recording = Recording(tmp_path / "r.sfr")
     lost = dict(recording.rows("SELECT word, sum(cpu_ns) FROM losses JOIN causes ON causes.id = cause GROUP BY word"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poses FILE SECONDS MS: spins, and after MS milliseconds is a process of the program FILE, as far as the system tells:
+ * poses FILE SECONDS [later]: spins, and is a process of the program FILE, as far as the system tells, from the beginning, or
+ * from SIGUSR1 on:
  * /proc/PID/exe leads there, and its code begins elsewhere, as after an exec. With a FILE of 32 bits it stands in for a 32-bit
  * process where the kernel runs none. Where it may not, it says so and exits with 3.
  */
@@ -18,6 +19,13 @@
 #include "program.h"
 
 #define MAX_MAPPINGS 64
+
+static volatile sig_atomic_t is_told;
+
+static void be_told(int number)
+{
+	is_told = number;
+}
 
 struct mapping {
 	uintptr_t start, end;
@@ -105,18 +113,18 @@ static void become(const char *name)
 
 int main(int argc, char **argv)
 {
-	const int64_t start_ns = now_ns(), then_ns = start_ns + (argc > 3 ? atoll(argv[3]) * 1000000 : 0);
-	bool poses = false;
+	const int64_t start_ns = now_ns();
+	bool poses = !argument_is(argc, argv, 3, "later");
 
-	if (argc < 4)
+	if (argc < 3)
 		return 2;
 	bounded(120);
-	if (then_ns == start_ns)
+	signal(SIGUSR1, be_told);
+	if (poses)
 		become(argv[1]);
-	poses = then_ns == start_ns;
 	ready();
 	while (lasts(start_ns, atof(argv[2]))) {
-		if (!poses && now_ns() >= then_ns) {
+		if (!poses && is_told) {
 			become(argv[1]);
 			poses = true;
 		}
