@@ -12,14 +12,15 @@
 #include "program.h"
 
 static double seconds;
-static volatile bool deep;       /* set by the child, whose memory is ours */
+static volatile int deep;        /* the thread that vforks */
 
 static NOINLINE void in_vfork(void)
 {
-	pid_t child = vfork();
+	pid_t child;
 
+	deep = gettid();
+	child = vfork();
 	if (child == 0) {
-		deep = true;
 		sleep_ns(seconds * NS_PER_S);
 		_exit(0);
 	}
@@ -48,9 +49,8 @@ int main(int argc, char **argv)
 	bounded(30 + 10 * seconds);
 	if (pthread_create(&sleeper, NULL, sleep_deep, NULL) != 0)
 		return 2;
-	while (!deep)
+	while (!deep || letter_of(deep) != 'D')
 		sleep_ns(1000000);
-	sleep_ns(50000000); /* the parent was put to sleep when its child began */
 	ready();
 	while (now_ns() < end)
 		spin_beside();

@@ -2,7 +2,8 @@
 /*
  * Many threads, nearly all asleep: a quarter each in a futex, in poll, in read and in nanosleep, and
  * one or more that spin. At the end every sleeper is woken and must say that its call
- * was never cut short. Each thread lives for SECONDS at least, however long it takes to make them all.
+ * was never cut short. Each thread lives for SECONDS at least, however long it takes to make them all. It is ready when each
+ * thread has its name, and has been asleep, or has begun to spin.
  *
  * many_threads [THREADS [SECONDS [SPINNERS]]]
  */
@@ -18,6 +19,7 @@ static int pipe_ends[2];
 static volatile int over;
 static double seconds;
 static unsigned bad;
+static volatile int *tids; /* of the threads that have their names; 0: not yet */
 
 static NOINLINE bool sleep_in_futex(void)
 {
@@ -57,6 +59,7 @@ static void *sleeper(void *arg)
 	unsigned number = (uintptr_t)arg;
 
 	prctl(PR_SET_NAME, names[number % 4]);
+	tids[number] = gettid();
 	if (!ways[number % 4]()) {
 		fprintf(stderr, "%s: %s\n", names[number % 4], strerror(errno));
 		__atomic_add_fetch(&bad, 1, __ATOMIC_RELAXED);
@@ -67,10 +70,27 @@ static void *sleeper(void *arg)
 static NOINLINE void *spinner(void *arg)
 {
 	prctl(PR_SET_NAME, "spinner");
+	tids[(uintptr_t)arg] = gettid();
 	while (!over)
 		for (volatile int i = 0; i < 10000; i++)
 			;
 	return arg;
+}
+
+/* One that sleeps for a time may have ended. */
+static bool is_on_its_way(int tid)
+{
+	const char state = letter_of(tid);
+
+	return state == 'R' || state == 'D';
+}
+
+/* A busy machine has no turn for a new thread for a while: how long says nothing of where it is. */
+static void wait_for_all(unsigned n_sleepers, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		while (!tids[i] || (i < n_sleepers && is_on_its_way(tids[i])))
+			sleep_ns(1000000);
 }
 
 int main(int argc, char **argv)
@@ -81,6 +101,7 @@ int main(int argc, char **argv)
 
 	seconds = argument(argc, argv, 2, 3);
 	bounded(60 + 5 * seconds);
+	tids = calloc(n + spinners, sizeof(*tids));
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, 1 << 16);
 	if (pipe(pipe_ends) != 0)
@@ -88,7 +109,7 @@ int main(int argc, char **argv)
 	for (uintptr_t i = 0; i < n + spinners; i++)
 		if (pthread_create(&threads[i], &attributes, i < n ? sleeper : spinner, (void *)i) != 0)
 			return 2;
-	sleep_ns(100000000);
+	wait_for_all(n, n + spinners);
 	ready();
 	sleep_ns(seconds * NS_PER_S);
 	over = 1;

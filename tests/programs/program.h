@@ -89,18 +89,30 @@ static inline void tell_cpu(void)
 					    (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
 }
 
-/* Whether this thread of the process sleeps in a call that a signal would end. */
-static inline bool is_asleep(int tid)
+/* What this thread of the process does, by a letter of proc_pid_stat(5); 0: it has ended. */
+static inline char letter_of(int tid)
 {
 	char path[64], letter = 0;
 	FILE *status;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
 	status = fopen(path, "r");
-	if (!status || fscanf(status, "%*d (%*[^)]) %c", &letter) != 1)
-		exit(2);
+	if (!status)
+		return 0;
+	if (fscanf(status, "%*d (%*[^)]) %c", &letter) != 1)
+		letter = 0;
 	fclose(status);
-	return letter == 'S';
+	return letter;
+}
+
+/* Whether this thread of the process sleeps in a call that a signal would end. */
+static inline bool is_asleep(int tid)
+{
+	const char state = letter_of(tid);
+
+	if (!state)
+		exit(2);
+	return state == 'S';
 }
 
 /* argv[index] as a number, or `otherwise`. */
