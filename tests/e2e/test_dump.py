@@ -67,7 +67,7 @@ def test_running_threads_are_held_shortly(stillframe, target):
 
 def test_inlined_frames(stillframe, target):
     """Inlined calls come before the function they are in, with the same pc, their lines, and the flag."""
-    t = target("inlined", "pause")
+    t = target("inlined", "pause").falls_asleep()   # it is ready before it calls
     thread = stillframe.dump(t.pid)["threads"][0]
     at = names(thread).index("innermost")
     frames = thread["frames"][at:at + 4]

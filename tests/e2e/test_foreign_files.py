@@ -114,7 +114,7 @@ def test_a_split_unit_is_read(stillframe, target, build, folder):
     """The same with the file that belongs there: its names need it, the symbol table has none of them."""
     program = build("-gsplit-dwarf")
     subprocess.run(["strip", "--strip-unneeded", "--keep-section=.debug_*", "waits"], cwd=folder, check=True)
-    shown = stillframe("dump", "-p", target([program]).pid).ok()
+    shown = stillframe("dump", "-p", target([program]).falls_asleep().pid).ok()
     assert "wait_here" in shown.out and "waits.c" in shown.out, shown
 
 
