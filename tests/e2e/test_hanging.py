@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests' own waits: what does not come is told, and what hangs is ended with what it started."""
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.waits
 # A child that holds the pipe, and a grandchild that does not: both for ever. The grandchild's number is in the file that is named. No other
 # program runs, not even for a moment.
 FAMILY = """
-sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >"$0"; sleep 1000' "$0" &
 echo started
+sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >"$0"; exec sleep 1000' "$0" &
 wait
 """
 
@@ -49,9 +50,13 @@ def test_the_limit_of_a_test_leaves_nothing(tmp_path):
     process = subprocess.Popen(["/bin/sh", "-c", FAMILY, path], stdout=subprocess.PIPE, text=True)
     until(lambda: os.path.exists(path) and open(path).read().endswith("\n"), "all have been started", 60)
     family = [process.pid, *hanging.descendants(process.pid)]
-    before = signal.signal(signal.SIGUSR1, late)
-    try:
+    before, wait = signal.signal(signal.SIGUSR1, late), process.communicate
+
+    def wait_and_be_late(timeout):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        return wait(timeout=timeout)
+    process.communicate = wait_and_be_late
+    try:
         with pytest.raises(Late):
             hanging.finish(process, 60)
     finally:
@@ -60,7 +65,7 @@ def test_the_limit_of_a_test_leaves_nothing(tmp_path):
 
 
 def test_a_line_that_does_not_come_is_told(target):
-    t = Target(["/bin/sh", "-c", "echo first; echo half; exec sleep 1000"], wait_ready=False)
+    t = Target(["/bin/sh", "-c", "printf 'first\\nhalf\\n'; exec sleep 1000"], wait_ready=False)   # in one write
     try:
         assert t.line("first") == "first"
         with pytest.raises(AssertionError, match=r"^hangs: it did not say 'ready' in 1 s: process %d: (.|\n)*half" % t.pid):
@@ -69,11 +74,10 @@ def test_a_line_that_does_not_come_is_told(target):
         t.end()
 
 
-def test_who_does_not_get_ready_is_ended(tmp_path):
-    path = str(tmp_path / "pid")
-    with pytest.raises(AssertionError, match="hangs: it did not say 'ready' in 1 s"):
-        Target(["/bin/sh", "-c", "echo $$ > %s; exec sleep 1000" % path], ready_seconds=1)
-    pid = int(open(path).read())
+def test_who_does_not_get_ready_is_ended():
+    with pytest.raises(AssertionError, match="hangs: it did not say 'ready' in 1 s: process [0-9]+: ") as told:
+        Target(["/bin/sh", "-c", "exec sleep 1000"], ready_seconds=1)
+    pid = int(re.search(r": process (\d+): ", str(told.value))[1])
     until(lambda: not is_there(pid), "it is ended", 60)
 
 
