@@ -51,7 +51,7 @@ def test_no_turns(stillframe, target, tmp_path):
     for prefix, word in (["unshare", "-m", "sh", "-c", script, "sh"], "no"), ([], "ok"):
         good, text = finding(stillframe("doctor", prefix=prefix).ok(), "when threads got their CPUs")
         assert good == word and ("CONFIG_SCHED_DEBUG" in text) == (word == "no"), text
-        done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-d", "300ms", "-o", tmp_path / (word + ".sfr"), prefix=prefix).ok()
+        done = stillframe.record_until(tmp_path / (word + ".sfr"), 1, "-p", t.pid, prefix=prefix)
         assert ("where the scheduler let stillframe run" in " ".join(done.err.split())) == (word == "no"), done
 
 

@@ -12,7 +12,7 @@ import pytest
 import hanging
 from conftest import NOBODY, Done, finding, need, need_root, paranoid, refuse, shown
 from processes import read
-from recordings import Recording
+from recordings import Recording, samples_so_far
 
 pytestmark = pytest.mark.waits
 
@@ -27,6 +27,7 @@ EVENTS, HIDDEN, SAVED = "perf events may be opened", "kernel.perf_event_paranoid
 SPINNERS, SLEEPERS = 1, 4
 CPU_TICKS = 20   # hundredths of a second of CPU time for which the program is recorded
 
+# The file is there before the first look at the program: its thread's name is in it afterwards.
 # The program and stillframe are in the same namespaces. Only stillframe is in the control groups, whose folders are $2 and on. It may take half of a
 # busy machine: with 2 % of it a recording as short as this one could have no samples of the thread that runs.
 SESSION = """
@@ -39,7 +40,7 @@ for group; do echo $$ >"$group/cgroup.procs"; ticks=%d; done
 run() { name=$1; shift; sh -c 'echo $$ >"$0"; exec ./stillframe "$@"' $name.pid "$@" >$name.out 2>$name.err; echo $? >$name.status; }
 used() { read -r line </proc/$pid/stat; set -- ${line##*)}; echo $((${12} + ${13})); }
 run record record -p $pid --max-cost 50 -o r.sfr &
-until [ -e r.sfr ] || [ -e record.status ]; do sleep 0.02; done
+until grep -q spinner r.sfr 2>/dev/null || [ -e record.status ]; do sleep 0.1; done
 goal=$(($(used) + ticks))
 while [ $(used) -lt $goal ]; do sleep 0.05; done
 kill -INT $(cat record.pid)
@@ -262,7 +263,8 @@ def test_without_bpf_a_sleeper_is_held_once(stillframe, target, tmp_path):
     """For the registers that its walk needs: by perf, as by ptrace. Once for the sleep, and not once for each look."""
     need_root()
     t = target("sleeper_O0", "poll", "pointer").falls_asleep()
-    done = stillframe("record", "-p", t.pid, "-d", "400ms", "-o", tmp_path / "r.sfr", preexec_fn=lambda: refuse("bpf", errno.EPERM)).ok()
+    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: samples_so_far(path) > 2, "-e", "auto", "-p", t.pid,
+                                   preexec_fn=lambda: refuse("bpf", errno.EPERM))
     recording = Recording(tmp_path / "r.sfr")
     assert "by perf\n" in done.err and recording.value("SELECT sum(count) FROM holds") == 1, done
     whole, n = recording.rows("SELECT sum(e.word = 'root'), count(*) FROM samples s JOIN ends e ON e.id = s.\"end\"")[0]

@@ -23,7 +23,7 @@ def uring(target):
 def test_a_busy_worker_goes_on(stillframe, uring, tmp_path, engine):
     if engine == "perf":
         need_kernel_samples(stillframe)
-    t = uring(20, "busy")
+    t = uring(100, "busy")
     done = stillframe.record_until(tmp_path / "r.sfr", lambda path: cpu_samples_so_far(path) > 100, "-e", engine, "-F", "999", "--max-cost", "50", "-p", t.pid)
     assert t.process.poll() is None, done   # it ends at the first read that was cut short
     recording = Recording(tmp_path / "r.sfr")
@@ -39,7 +39,7 @@ def test_a_busy_worker_goes_on(stillframe, uring, tmp_path, engine):
 @pytest.mark.parametrize("engine", ["bpf", "ptrace"])
 @pytest.mark.parametrize("busy", [["busy"], []], ids=["busy", "idle"])
 def test_dump_shows_a_worker(stillframe, uring, engine, busy):
-    t = uring(20, *busy)
+    t = uring(100, *busy)
     for _ in range(20):
         dump = stillframe.dump(t.pid, "-e", engine)
         worker = next(thread for thread in dump["threads"] if thread["name"].startswith("iou-wrk-"))
