@@ -37,6 +37,8 @@ namespace Demo
 
         static readonly object gate = new object(), never = new object();
         static volatile int sink;
+        static readonly List<Thread> parked = new List<Thread>();
+        static int came;  // of these, those that have come to the wait that they are parked in
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         static int Leaf(int n)
@@ -59,12 +61,12 @@ namespace Demo
         [MethodImpl(MethodImplOptions.NoInlining)] static int A(int n) { return B(n) + 1; } // in A
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        public static void Park() { Thread.Sleep(Timeout.Infinite); } // in Park
+        public static void Park() { Interlocked.Increment(ref came); Thread.Sleep(Timeout.Infinite); } // in Park
 
-        [MethodImpl(MethodImplOptions.NoInlining)] static void Lock() { lock (gate) sink++; } // in Lock
+        [MethodImpl(MethodImplOptions.NoInlining)] static void Lock() { Interlocked.Increment(ref came); lock (gate) sink++; } // in Lock
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        static void Join() { new TaskCompletionSource<int>().Task.Wait(); } // in Join
+        static void Join() { Interlocked.Increment(ref came); new TaskCompletionSource<int>().Task.Wait(); } // in Join
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         static void Catch()
@@ -127,31 +129,45 @@ namespace Demo
                 sink += box.Put("abc", s => s.Length);
         }
 
-        static void Start(string name, Action work)
+        static Thread Start(string name, Action work)
         {
-            new Thread(() => work()) { Name = name, IsBackground = true }.Start();
+            var thread = new Thread(() => work()) { Name = name, IsBackground = true };
+            thread.Start();
+            return thread;
+        }
+
+        static void StartParked(string name, Action work) { parked.Add(Start(name, work)); }
+
+        // A busy machine has no turn for a thread for a while, and its methods are compiled first.
+        static bool AllWait()
+        {
+            foreach (Thread thread in parked)
+                if ((thread.ThreadState & ThreadState.WaitSleepJoin) == 0)
+                    return false;
+            return Volatile.Read(ref came) == parked.Count;
         }
 
         static void Main(string[] arguments)
         {
             Monitor.Enter(gate);
-            Start("parked", Park);
-            Start("locked", Lock);
-            Start("joined", Join);
-            Start("caught", Catch);
-            Start("finally", Finally);
-            Start("lambda", Lambda);
-            Start("iterator", Iterate);
-            Start("later", () => Later().Wait());
-            Start("emitted", Emitted);
-            Start("nested", () => Box<int>.Inner.Wait<string>(""));
+            StartParked("parked", Park);
+            StartParked("locked", Lock);
+            StartParked("joined", Join);
+            StartParked("caught", Catch);
+            StartParked("finally", Finally);
+            StartParked("lambda", Lambda);
+            StartParked("iterator", Iterate);
+            StartParked("later", () => Later().Wait());
+            StartParked("emitted", Emitted);
+            StartParked("nested", () => Box<int>.Inner.Wait<string>(""));
             if (arguments.Length > 0)
             {
                 Start("faults", Faults);
                 Start("allocates", Allocates);
                 Start("calls", Calls);
             }
-            Thread.Sleep(500);
+            while (!AllWait())
+                Thread.Sleep(10);
             Console.WriteLine("ready");
             // With a number of seconds the program ends by itself when it has used as much CPU time more, the same on a busy machine as on an idle one.
             long end = arguments.Length > 1 ? clock() + 1000000 * long.Parse(arguments[1]) : 0;
