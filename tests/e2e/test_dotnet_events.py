@@ -130,8 +130,11 @@ def test_other_events(stillframe, program, tmp_path, event, function):
 
 def test_a_running_program(stillframe, running, tmp_path):
     """Twice: the agent stays, and the profiler leaves in between. The program goes on."""
-    for event, unit, pair in [("exception", "events", ("ThrowOdd", "ThrowPlain", 3)), ("allocation", "bytes", ("MakeArrays", "MakeThings", 1.83))]:
-        done, recording = stillframe.record(tmp_path / (event + ".sfr"), "--engine", "signal", "--event", event, "-p", running.pid, "-d", "600ms")
+    for event, unit, of_a_round, pair in [("exception", "events", 40, ("ThrowOdd", "ThrowPlain", 3)),
+                                          ("allocation", "bytes", 200000 * 56 + 20000 * 1024, ("MakeArrays", "MakeThings", 1.83))]:
+        path = tmp_path / (event + ".sfr")
+        done = stillframe.record_until(path, lambda path: so_far(path, "total(amount)") > 5 * of_a_round, "--engine", "signal", "--event", event, "-p", running.pid)
+        recording = Recording(path)
         check_common(done, recording, event, unit)
         more, less, ratio = pair
         # Whole rounds, and a part of one.
