@@ -28,10 +28,13 @@ def stillframe(stillframe):
 
 def test_it_exits(stillframe, target, tmp_path):
     """The target ends under the recording, by itself and by a signal."""
-    t = target("busy_split", 0.7)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, timeout=30)
+    t = target(["/bin/sh", "-c", "echo ready; while [ ! -e %s/over ]; do :; done" % tmp_path])
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", tmp_path / "r.sfr")
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > 100, "it is sampled", 60)
+    (tmp_path / "over").touch()
+    done = stillframe.wait(process, 20)
     assert done.status == 0, done
-    assert recording.ticks > 100
+    assert Recording(tmp_path / "r.sfr").ticks > 100
     assert t.finish()[0] == 0
     t = target("many_threads", 50, 60)
     process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", tmp_path / "k.sfr")
@@ -266,7 +269,7 @@ def test_blocked_signals(stillframe, target, tmp_path):
 
 def test_uninterruptible_sleep(stillframe, target, tmp_path):
     """State D: bounded, accounted for, and the other thread's samples do not suffer."""
-    t = target("dsleep", 1.6)
+    t = target("dsleep", 0, stdin=subprocess.PIPE)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
     duration = recording.duration()
@@ -278,8 +281,10 @@ def test_uninterruptible_sleep(stillframe, target, tmp_path):
                              "WHERE w.word = 'blocked'") / 1e9
     gone = recording.value("SELECT coalesce(sum(wall_ns), 0) FROM losses") / 1e9
     assert asleep + gone > 0.75, (asleep, gone, duration)
+    t.process.stdin.close()
+    t.process.stdin = None   # finish() would write to it
     status, said = t.finish()
-    assert status == 0, said
+    assert status == 0 and "done" in said, said
 
 
 def test_leader_that_exits(stillframe, target, tmp_path):

@@ -4,7 +4,7 @@
  * of a vfork waits for its child, and no signal and no ptrace stop reaches it. A program that waits for such a thread
  * without a bound waits for ever. A second thread runs meanwhile.
  *
- * dsleep [SECONDS]
+ * dsleep [SECONDS]      0: until its standard input ends
  */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -13,15 +13,21 @@
 
 static double seconds;
 static volatile int deep;        /* the thread that vforks */
+static volatile bool over;       /* set by the child, whose memory is ours */
 
 static NOINLINE void in_vfork(void)
 {
 	pid_t child;
+	char byte;
 
 	deep = gettid();
 	child = vfork();
 	if (child == 0) {
-		sleep_ns(seconds * NS_PER_S);
+		if (seconds > 0)
+			sleep_ns(seconds * NS_PER_S);
+		else if (read(STDIN_FILENO, &byte, 1) != 0)
+			_exit(1);
+		over = true;
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
@@ -42,17 +48,15 @@ static NOINLINE void spin_beside(void)
 int main(int argc, char **argv)
 {
 	pthread_t sleeper;
-	int64_t end;
 
 	seconds = argument(argc, argv, 1, 3);
-	end = now_ns() + seconds * NS_PER_S;
-	bounded(30 + 10 * seconds);
+	bounded(60 + 10 * seconds);
 	if (pthread_create(&sleeper, NULL, sleep_deep, NULL) != 0)
 		return 2;
 	while (!deep || letter_of(deep) != 'D')
 		sleep_ns(1000000);
 	ready();
-	while (now_ns() < end)
+	while (!over)
 		spin_beside();
 	pthread_join(sleeper, NULL);
 	printf("done\n");
