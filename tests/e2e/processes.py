@@ -70,6 +70,18 @@ def until(condition, what, seconds=10, pause=0.005):
         time.sleep(pause)
 
 
+def wait_until_asleep(pid, name):
+    """Until all threads of a process sleep for good."""
+    def switches():
+        return {tid: (status_of(pid, tid) or {}).get("voluntary_ctxt_switches") for tid in tids_of(pid)}
+
+    def at_rest():
+        before = switches()
+        time.sleep(0.05)
+        return all((status_of(pid, tid) or {"State": "gone"})["State"][0] == "S" for tid in tids_of(pid)) and switches() == before
+    until(at_rest, "%s falls asleep" % name)
+
+
 class Freezer:
     """A process in a new control group, whose freezer stops it as `docker pause` does: of version 2, else of version 1."""
     STOPPED_IN = ("do_freezer_trap", "get_signal", "__refrigerator")   # functions of the kernel
@@ -161,16 +173,7 @@ class Target:
         raise AssertionError("%s ended without saying %r:\n%s" % (self.command, start, self.said))
 
     def falls_asleep(self):
-        """Waits until all its threads sleep for good."""
-        def switches():
-            return {tid: (status_of(self.pid, tid) or {}).get("voluntary_ctxt_switches") for tid in tids_of(self.pid)}
-
-        def at_rest():
-            before = switches()
-            time.sleep(0.05)
-            return all(status_of(self.pid, tid)["State"][0] == "S" for tid in tids_of(self.pid)) and \
-                switches() == before
-        until(at_rest, "%s falls asleep" % self.command)
+        wait_until_asleep(self.pid, self.command)
         return self
 
     def runs(self):

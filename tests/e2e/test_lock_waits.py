@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """dump: who waits for whom, and who waits in a circle. Nothing is said that the memory of the process does not prove."""
-import json
 import os
 import re
 import subprocess
@@ -8,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import PROGRAMS, need_root
-from processes import tids_of
+from processes import tids_of, wait_until_asleep
 
 pytestmark = pytest.mark.waits
 
@@ -130,6 +129,7 @@ def test_in_a_pid_namespace(stillframe, target):
     """The process numbers its threads in its own way; they are shown by our numbers."""
     need_root()
     t = target(["unshare", "--pid", "--fork", "--kill-child", os.path.join(PROGRAMS, "lock_wait")])
-    children = open("/proc/%d/task/%d/children" % (t.pid, t.pid)).read().split()
-    dump = json.loads(stillframe("dump", "-p", children[0], "--json").ok().out)
-    assert circles(dump) == [BOTH] and dump["circles"][0]["threads"][0] in tids_of(int(children[0]))
+    pid = int(open("/proc/%d/task/%d/children" % (t.pid, t.pid)).read())
+    wait_until_asleep(pid, "lock_wait")
+    dump = stillframe.dump(pid)
+    assert circles(dump) == [BOTH] and dump["circles"][0]["threads"][0] in tids_of(pid)
