@@ -15,7 +15,7 @@ import time
 import pytest
 
 from conftest import LONG, PROGRAMS, need, need_kernel_samples, need_root
-from processes import Freezer, Target, until
+from processes import Freezer, Target, status_of, until
 from recordings import Recording, cpu_told, so_far, ticks_so_far
 
 
@@ -246,6 +246,7 @@ def test_blocked_rate_is_lower(stillframe, target, tmp_path):
 
 def test_clock_cpu_leaves_sleepers_out(stillframe, target, tmp_path):
     t = target("many_threads", 20, 30)
+    until(lambda: status_of(t.pid)["State"][0] == "S", "its first thread sleeps, too")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "--clock", "cpu")
     assert done.status == 0, done
     names = {name for name, in recording.rows(
