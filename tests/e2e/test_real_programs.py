@@ -68,7 +68,7 @@ def end_what_it_started(pid):
 class Watched:
     """A server with the agent inside, and the stillframe that samples it and what it starts."""
 
-    def __init__(self, stillframe, command, port, way, walk, output):
+    def __init__(self, stillframe, command, port, way, walk, output, n_workers):
         self.stillframe, self.output, self.server = stillframe, output, None
         options = ["record", "-e", "signal", "--walk", walk, "--children", "-F", "999", "-o", output]
         if way == "launched":
@@ -79,6 +79,8 @@ class Watched:
         try:
             until(lambda: answers_on(port), "it serves", 30)
             if way == "attached":
+                # Its port is open before it has forked them.
+                until(lambda: len(children_of(self.server.pid)) == n_workers, "it has its workers", 30)
                 before = len(tids_of(self.server.pid))
                 self.record = stillframe.start(*options, "-p", self.server.pid, stderr=subprocess.STDOUT)
                 # Its two threads are there, and before they are the sampling has not begun.
@@ -113,8 +115,8 @@ class Watched:
 def watched(stillframe, tmp_path):
     started = []
 
-    def start(command, port, way, walk):
-        started.append(Watched(stillframe, command, port, way, walk, tmp_path / "r.sfr"))
+    def start(command, port, way, walk, n_workers=0):
+        started.append(Watched(stillframe, command, port, way, walk, tmp_path / "r.sfr", n_workers))
         return started[-1]
 
     yield start
@@ -194,7 +196,7 @@ def test_nginx(watched, room, way, walk):
     port = free_port()
     with open(os.path.join(room, "nginx.conf"), "w") as file:
         file.write(NGINX.format(room=room, port=port))
-    server = watched(["nginx", "-p", room, "-c", os.path.join(room, "nginx.conf")], port, way, walk)
+    server = watched(["nginx", "-p", room, "-c", os.path.join(room, "nginx.conf")], port, way, walk, n_workers=2)
     # Its port is open before the rest of it is ready.
     said = os.path.join(room, "nginx.pid")
     master = int(until(lambda: os.path.exists(said) and open(said).read(), "it says its pid"))
