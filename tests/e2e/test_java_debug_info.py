@@ -69,10 +69,9 @@ def launched(stillframe, jdk, path, *options, java=(), milliseconds=MILLISECONDS
 def test_a_jvm_that_is_launched_describes_itself(stillframe, jdk, engine, tmp_path):
     path = str(tmp_path / "split.sfr")
     cost = ["--max-cost", "50"] if engine == "ptrace" else []
-    # By the signal engine the flag is set when libjvm is found: on a busy machine that may be after main() has begun. What was compiled
+    # The flag is set when libjvm is found: on a busy machine that may be after main() has begun. What was compiled
     # before stays uncertain. That was 8 ms once, which is to be less than the hundredth of Java's time that the summary has a note of.
-    late = {"first": ["set"], "milliseconds": 3 * MILLISECONDS} if engine == "signal" else {}
-    done, flag, truth = launched(stillframe, jdk, path, "-e", engine, *cost, **late)
+    done, flag, truth = launched(stillframe, jdk, path, "-e", engine, *cost, first=["set"], milliseconds=3 * MILLISECONDS)
     assert flag == "true", done
     assert "uncertain" not in done.err, done
     Split(stillframe, path, truth).assert_right()
