@@ -8,13 +8,12 @@ import os
 import re
 import signal
 import sys
-import time
 
 import pytest
 
 import hanging
 from conftest import LONG, PROGRAMS, needs_agent
-from processes import status_of, tids_of, until
+from processes import read, status_of, tids_of, until
 from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
 
 STEPPER = os.path.join(PROGRAMS, "step_routines")
@@ -77,12 +76,16 @@ def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk
     t = target(routines(jdk, "copies", "mathematics"))
     t.may_be_stopped = True
     tid, amid, guessed = javas_first(t.pid), 0, []
+
+    def ran_ns():
+        return int(read("/proc/%d/task/%d/schedstat" % (t.pid, tid)).split()[0])
     for i in range(100 if LONG else 12):
         os.kill(t.pid, signal.SIGSTOP)
         until(lambda: all(status_of(t.pid, each)["State"].startswith("T") for each in tids_of(t.pid)), "all its threads stop")
         thread = next(each for each in stillframe.dump(t.pid, "--engine", "ptrace")["threads"] if each["tid"] == tid)
+        before = ran_ns()
         os.kill(t.pid, signal.SIGCONT)
-        time.sleep(0.003 * (i % 5))
+        until(lambda: ran_ns() > before + 3000000 * (i % 5), "it runs on, and is in another place")
         assert thread["state"] == "stopped" and thread["end"] == "root", thread
         assert any(frame["function"].startswith("Intrinsics.main(") for frame in thread["frames"]), thread
         if thread["frames"][0]["kind"] == "stub":
