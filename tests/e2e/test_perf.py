@@ -36,7 +36,8 @@ def record(stillframe, output, *arguments, **how):
 
 
 def due_of(recording, rate):
-    return recording.cpu()[2] * rate
+    """At the least: where a program has one CPU for most of its time, that one's period may be a 32nd longer (capture/perf/rings.c)."""
+    return recording.cpu()[2] * rate / (1 + 1 / 32)
 
 
 @pytest.mark.long("99")   # and 999: less than the other
