@@ -13,7 +13,7 @@ import pytest
 
 from conftest import NOBODY, PROGRAMS, Stillframe, need_root
 from processes import until
-from recordings import Recording, has_begun
+from recordings import Recording, ticks_so_far
 
 pytestmark = pytest.mark.waits
 
@@ -384,7 +384,7 @@ def test_who_sits_at_a_terminal_is_told_how_it_ends(stillframe, target, tmp_path
     while not told.endswith(b"\n"):
         told += os.read(terminal, 1)
     assert told.decode().strip() == words % t.pid, told
-    until(lambda: has_begun(tmp_path / "r.sfr"), "the recording begins")
+    until(lambda: ticks_so_far(tmp_path / "r.sfr"), "it is sampled", 60)
     process.send_signal(signal.SIGINT)
     assert stillframe.wait(process).status == 0
     os.close(terminal)
