@@ -91,6 +91,9 @@ uint32_t sf_process_user(int32_t pid);
 /* Whether it is a thread of the kernel. False when that is unknown. */
 bool sf_process_is_kernel(int32_t pid);
 
+/* Whether its program was started with this text in its environment. False when that may not be read. */
+bool sf_process_environment_has(int32_t pid, const char *text);
+
 /* CPU time of all its threads, the ended ones included; false when it is gone. */
 bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
 

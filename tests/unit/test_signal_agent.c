@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One agent, read by the signal engine: whoever writes faster than is read has no more than its turn. The sink of
- * these tests is the agent: it writes a record for each that it is told.
+ * these tests is the agent: it writes a record for each that it is told. And for whom is waited when no agent is left.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,13 +10,18 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/signal/signal_engine.h"
+#include "os/task.h"
 #include "stream/record.h"
 #include "stream_builder.h"
 
@@ -193,13 +198,92 @@ static void what_is_ready_at_the_stop_is_heard(void **state)
 	assert_int_equal(n_noted, 1);
 }
 
-int main(void)
+#define SOCKET "/tmp/stillframe-test/record-of-this-test.sock"
+#define MS UINT64_C(1000000)
+
+/* This program, with this text in its environment; `how`: below. It is in this state when this returns. */
+static pid_t started(const char *how, const char *variable, char letter)
+{
+	char *const environment[] = { "HOME=/", (char *)variable, NULL };
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execle("/proc/self/exe", "test_signal_agent", how, NULL, environment);
+		_exit(1);
+	}
+	while (sf_task_letter(pid, pid) != letter)
+		usleep(1000);
+	return pid;
+}
+
+static void ended(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* A process without a CPU cannot be had at will. One that waits for the child of its vfork uses none, and is not asleep (S). */
+static void a_process_that_had_no_cpu_yet_is_waited_for(void **state)
+{
+	uint64_t now_ns = UINT64_C(1000000000000);
+	pid_t pid;
+
+	(void)state;
+	capture = (struct sf_capture){ .path = SOCKET, .child_ended = true, .last_there_ns = now_ns };
+	pid = started("--vforks", "STILLFRAME=connect=" SOCKET ",children", 'D');
+	assert_true(sf_signal_children_go_on(&capture, now_ns + 199 * MS));
+	assert_true(sf_signal_children_go_on(&capture, now_ns + 300 * MS));
+	assert_true(sf_signal_children_go_on(&capture, now_ns + 9000 * MS));
+	assert_false(sf_signal_children_go_on(&capture, now_ns + 10000 * MS));
+	ended(pid);
+	assert_false(sf_signal_children_go_on(&capture, now_ns + 9200 * MS));
+	pid = started("--vforks", "STILLFRAME=connect=/tmp/another.sock,children", 'D');
+	assert_false(sf_signal_children_go_on(&capture, now_ns + 9400 * MS));
+	ended(pid);
+	pid = started("--sleeps", "STILLFRAME=connect=" SOCKET ",children", 'S');
+	assert_false(sf_signal_children_go_on(&capture, now_ns + 9600 * MS));
+	ended(pid);
+}
+
+/* It may have started another process just before its end, long after the child's. */
+static void who_comes_after_the_last_agent_has_time(void **state)
+{
+	uint64_t now_ns = UINT64_C(1000000000000);
+
+	(void)state;
+	capture.child_ended = true;
+	capture.last_there_ns = now_ns;
+	snprintf(capture.path, sizeof(capture.path), SOCKET);
+	assert_true(sf_signal_children_go_on(&capture, now_ns + 5000 * MS));
+	capture.agents.n = 0;
+	assert_true(sf_signal_children_go_on(&capture, now_ns + 5199 * MS));
+	assert_false(sf_signal_children_go_on(&capture, now_ns + 5200 * MS));
+	capture.agents.n = 1;
+}
+
+static int be_one_that_does_not_call(const char *how)
+{
+	if (strcmp(how, "--vforks") == 0 && vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	pause();
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_turn_has_an_end, begin, end),
 		cmocka_unit_test_setup_teardown(the_last_turn_has_an_end, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_ready_at_the_stop_is_heard, begin, end),
+		cmocka_unit_test(a_process_that_had_no_cpu_yet_is_waited_for),
+		cmocka_unit_test_setup_teardown(who_comes_after_the_last_agent_has_time, begin, end),
 	};
 
+	if (argc > 1)
+		return be_one_that_does_not_call(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

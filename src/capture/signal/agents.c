@@ -229,7 +229,7 @@ static void look_at_child(struct sf_capture *capture)
 	if (capture->options.child && !capture->child_ended &&
 	    waitid(P_PID, (id_t)capture->options.child, &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid) {
 		capture->child_ended = true;
-		capture->child_ended_ns = sf_now_ns();
+		capture->last_there_ns = sf_now_ns();
 	}
 }
 

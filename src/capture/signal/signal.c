@@ -17,7 +17,6 @@
 #include "runtime/events.h"
 #include "runtime/runtimes.h"
 
-#define LAST_CALLS_NS 200000000u /* after the child's end, for a process that it has just started */
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
 #define QUIET_NS UINT64_C(900000000)    /* ... after Ctrl-C, while none of them writes anything */
 #define LAST_BYTES (UINT64_C(4) << 20)  /* that each may write then, besides a full ring; honest ones write some hundred kB */
@@ -196,26 +195,20 @@ static void stop(struct sf_capture *capture)
 
 /* --- from the beginning to the end --- */
 
-/* Whether children of a child that has ended run, or may have begun to. */
-static bool children_go_on(const struct sf_capture *capture, uint64_t now_ns)
-{
-	return capture->agents.n > 0 || capture->away.n > 0 || now_ns - capture->child_ended_ns < LAST_CALLS_NS;
-}
-
 /* No agent samples yet, and those that were called have time left to begin. The duration begins with the first one. */
 static bool is_beginning(const struct sf_capture *capture, uint64_t now_ns)
 {
 	return !capture->any_sampled && capture->agents.n > 0 && now_ns - capture->start_ns < SF_SIGNAL_CALL_NS;
 }
 
-static bool over(const struct sf_capture *capture)
+static bool over(struct sf_capture *capture)
 {
 	const struct sf_capture_options *options = &capture->options;
 	uint64_t now_ns = sf_now_ns();
 
 	if (atomic_load_explicit(&capture->stopped, memory_order_relaxed))
 		return true;
-	if (capture->child_ended && !(options->children && children_go_on(capture, now_ns)))
+	if (capture->child_ended && !(options->children && sf_signal_children_go_on(capture, now_ns)))
 		return true;
 	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns && !is_beginning(capture, now_ns))
 		return true;

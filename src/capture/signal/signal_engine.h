@@ -5,6 +5,7 @@
  *
  *   signal.c         the engine: from the beginning to the end of a recording
  *   agents.c         the agents of a recording: looks at the child, the callers and all agents
+ *   late_calls.c     processes that have had no CPU yet in which to call
  *   agent.c          one agent: the messages to it and from it, its outbox
  *   agent_start.c    the path of the agent's library, and its options as texts
  *   options.c        the options of `record` that go to the agent
@@ -80,7 +81,9 @@ struct sf_capture {
 	char refusal[256];               /* why the agent of a process that was chosen did not begin */
 	int32_t refused_pid;             /* ... and whose agent that is */
 	bool child_ended;
-	uint64_t child_ended_ns;
+	uint64_t last_there_ns;          /* when the child or, after its end, any agent was last there */
+	uint64_t sought_ns;              /* the last look for processes that have not called yet */
+	bool awaits_calls;               /* ... and whether there were any */
 	_Atomic bool stopped;
 };
 
@@ -100,6 +103,11 @@ void sf_signal_rest(struct sf_capture *capture, bool skip);
 void sf_signal_forget_ended(struct sf_capture *capture);
 /* A note for the user, about this process. */
 bool sf_signal_note(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err);
+
+/* --- late_calls.c --- */
+
+/* Whether descendants of a child that has ended run, or may have begun to. */
+bool sf_signal_children_go_on(struct sf_capture *capture, uint64_t now_ns);
 
 /* --- agent.c. `err` of all: only what ends the recording; an agent's own fault ends the agent. --- */
 

@@ -21,6 +21,8 @@
 #include "os/linux/proc.h"
 #include "os/rights.h"
 
+#define MAX_ENVIRONMENT ((size_t)2 << 20)
+
 static bool add_numbers(const char *path, struct sf_ids *ret)
 {
 	SF_CLEANUP(folder) struct sf_folder folder;
@@ -328,6 +330,20 @@ size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t si
 	ssize_t n = process_vm_writev(pid, &local, 1, &remote, 1, 0);
 
 	return n > 0 ? (size_t)n : 0;
+}
+
+bool sf_process_environment_has(int32_t pid, const char *text)
+{
+	SF_CLEANUP(close) int fd = sf_proc_open(pid, 0, "environ");
+	SF_CLEANUP(free) char *environment = malloc(MAX_ENVIRONMENT);
+	size_t used = 0;
+	ssize_t n;
+
+	if (fd < 0 || !environment)
+		return false;
+	while (used < MAX_ENVIRONMENT && (n = read(fd, environment + used, MAX_ENVIRONMENT - used)) > 0)
+		used += (size_t)n;
+	return memmem(environment, used, text, strlen(text));
 }
 
 int sf_process_open(int32_t pid)
