@@ -357,7 +357,7 @@ def test_a_busy_machine_of_an_ordinary_user(everybodys, busy_machine):
     told = {name: float(seconds) for name, seconds in re.findall(r"^(\w+) ([\d.]+)$", done.stdout, re.M)}
     assert (holds := re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)) and int(holds[1].replace(",", "")) > 3, done.stderr
     assert 2 - told["slept"] - told["waited"] - told["cpu"] < 0.3, told
-    blocked = Recording(output).value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    blocked = Recording(output).value("SELECT total(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
     assert blocked < told["slept"] + 0.2, (blocked, told)
 
 
@@ -383,7 +383,7 @@ def test_a_hold_is_no_sleep(everybodys, target):
     slept = float(re.search(r"^slept ([\d.]+)$", told, re.M)[1])
     recording = Recording(output)
     held = recording.value("SELECT coalesce(sum(count), 0) FROM holds WHERE up_to_ns > 10000000")
-    blocked = recording.value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    blocked = recording.value("SELECT total(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
     before = recording.duration() - 2   # it waits for its input, but for its start and end
     assert held and blocked < before + slept + 0.1, (held, blocked, before, slept, said)
 
