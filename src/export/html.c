@@ -233,19 +233,19 @@ static void add_sums(struct json_object *object, const struct page *page)
 	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, lost_by[SF_N_LOSSES] = { 0 }, ticks = 0;
 	char hint[400];
 
-	for (uint32_t i = 0; i < page->profile->n_threads; i++) {
-		seen_ns += page->profile->threads[i].cpu_seen_ns;
+	for (uint32_t i = 0; i < page->profile->n_threads; i++)
 		counted_ns += page->profile->threads[i].cpu_counted_ns;
-	}
 	for (size_t i = 0; i < page->profile->n_losses; i++) {
 		const struct sf_profile_loss *loss = &page->profile->losses[i];
 
 		lost_ns += loss->cpu_ns;
 		lost_by[loss->cause] += loss->cpu_ns;
-		counted_ns += loss->thread == UINT32_MAX ? loss->cpu_ns : 0; /* the others are counted with their threads */
 	}
-	for (size_t i = 0; i < page->profile->n_samples; i++)
+	counted_ns += lost_by[SF_LOSS_UNSEEN]; /* what was lost for another cause is counted with its thread, as in the view `accounting` */
+	for (size_t i = 0; i < page->profile->n_samples; i++) {
 		ticks += page->profile->samples[i].ticks;
+		seen_ns += page->profile->samples[i].unseen ? 0 : page->profile->samples[i].cpu_ns;
+	}
 	sf_json_number(object, "ticks", ticks);
 	sf_json_number(object, "cpu_seen_ns", seen_ns);
 	sf_json_number(object, "cpu_counted_ns", counted_ns);
@@ -292,6 +292,8 @@ static bool print_about(struct page *page, const struct sf_filter *filter)
 	sf_json_text(object, "exact_hint", SF_EXACT_PAGE_HINT);
 	json_object_object_add(object, "kinds", kinds_array());
 	sf_json_text(object, "filter", filter->threads);
+	sf_json_text(object, "label", filter->label);
+	sf_json_text(object, "cut", sf_profile_cut(profile));
 	sf_json_number(object, "start_unix_ms", profile->start_unix_ns / 1000000);
 	add_sums(object, page);
 	add_measure(object, profile);

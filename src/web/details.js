@@ -146,7 +146,7 @@ function showAbout() {
 	if (about.measure)
 		facts.push([about.measure.name, `${amountText(about.measure.seen)} seen` +
 			(about.measure.counted === undefined ? "" : `, ${amountText(about.measure.counted)} counted`),
-			"Seen: by samples. Counted: by the kernel."]);
+			"Seen: by samples. Counted: all of them, by the kernel or by the program's runtime."]);
 	if (about.clock !== "event")
 		facts.push(["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ${countedText()}`,
 			"Seen: by samples. Counted: by the kernel."]);
@@ -158,8 +158,10 @@ function showAbout() {
 	}
 	if (about.filter)
 		facts.push(["Threads", `matching ${about.filter}`]);
-	if (!about.complete)
-		facts.push(["Note", "incomplete", "stillframe was ended before the recording was"]);
+	if (about.label)
+		facts.push(["Label", about.label]);
+	if (about.cut)
+		facts.push(["Note", "incomplete", about.cut]);
 	for (const [label, text, title, look] of facts) {
 		const group = element("div", look || "");
 		group.append(element("dt", "", label), element("dd", "", text));
@@ -169,9 +171,9 @@ function showAbout() {
 	}
 }
 
-// Where stillframe was killed, the count of the threads that lived is missing.
+// Where stillframe was killed, the count of the threads that lived is missing. The kernel counts no time by label.
 function countedText() {
-	const whole = about.complete ? about.cpu_counted_ns || !about.cpu_seen_ns
+	const whole = about.label ? false : about.complete ? about.cpu_counted_ns || !about.cpu_seen_ns
 		: about.cpu_counted_ns && about.cpu_counted_ns >= about.cpu_seen_ns;
 	return whole ? `${timeText(about.cpu_counted_ns / 1000)} counted` : "not counted";
 }

@@ -60,10 +60,10 @@ static struct sf_profile_node nodes[] = {
 
 static struct sf_profile_thread threads[] = {
 	{ .pid = 100, .tid = 101, .name = WORKER, .process_name = PROGRAM,
-	  .cpu_seen_ns = 15000000, .cpu_counted_ns = 15500000 },
+	  .cpu_counted_ns = 15500000 },
 	{ .pid = 100, .tid = 102, .name = IO, .process_name = PROGRAM },
 	{ .pid = 100, .tid = 103, .name = WORKER, .process_name = PROGRAM,
-	  .cpu_seen_ns = 5000000, .cpu_counted_ns = 5000000 },
+	  .cpu_counted_ns = 5000000 },
 };
 
 static struct sf_profile_label labels[] = { { TRACE, TRACE_ONE }, { TRACE, TRACE_TWO } };

@@ -20,18 +20,23 @@ static const struct sf_filter wall = { .clock = SF_CLOCK_WALL };
 static const struct sf_filter cpu = { .clock = SF_CLOCK_CPU };
 static const struct sf_filter offcpu = { .clock = SF_CLOCK_OFFCPU };
 
-/* The output of an exporter for the fake profile; free() it. */
-static char *export(const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
+/* The output of an exporter; free() it. */
+static char *export_of(const struct sf_profile *profile, const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
 {
 	struct sf_error err = { 0 };
 	char *text = NULL;
 	FILE *out = open_memstream(&text, size);
 
 	assert_non_null(out);
-	if (!exporter->write(fake_profile(), filter, out, &err))
+	if (!exporter->write(profile, filter, out, &err))
 		fail_msg("%s: %s", exporter->name, err.text);
 	assert_int_equal(fclose(out), 0);
 	return text;
+}
+
+static char *export(const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
+{
+	return export_of(fake_profile(), exporter, filter, size);
 }
 
 static void expect_folded(const struct sf_filter *filter, const char *expected)
@@ -419,11 +424,11 @@ static void waits_for_a_cpu_are_runnable(void **state)
 }
 
 /* The JSON inside the page; json_object_put() it. */
-static struct json_object *page_data(const struct sf_filter *filter)
+static struct json_object *page_data_of(const struct sf_profile *profile, const struct sf_filter *filter)
 {
 	static const char before[] = "<script type=\"application/json\" id=\"data\">";
 	size_t size;
-	char *page = export(&sf_export_html, filter, &size);
+	char *page = export_of(profile, &sf_export_html, filter, &size);
 	char *start = strstr(page, before), *end;
 	struct json_object *data;
 
@@ -436,6 +441,11 @@ static struct json_object *page_data(const struct sf_filter *filter)
 	free(page);
 	assert_non_null(data);
 	return data;
+}
+
+static struct json_object *page_data(const struct sf_filter *filter)
+{
+	return page_data_of(fake_profile(), filter);
 }
 
 static struct json_object *get(struct json_object *object, const char *key)
@@ -488,6 +498,31 @@ static void html_sums_and_losses(void **state)
 	assert_int_equal(column_sum(data, "wall"), 22000);
 	assert_int_equal(json_object_get_int64(get(get(data, "about"), "ticks")), 7); /* as in the report, whatever the clock */
 	assert_string_equal(json_object_get_string(get(get(data, "about"), "clock")), "cpu");
+	json_object_put(data);
+}
+
+/* Of the samples that are left; and time of no known thread counts once, which it does with its thread but for one cause. */
+static void html_counts_as_the_report_does(void **state)
+{
+	static const struct sf_filter labelled = { .clock = SF_CLOCK_WALL, .label = "trace=4bf9" };
+	struct sf_profile_loss losses[] = {
+		{ .thread = UINT32_MAX, .cause = SF_LOSS_UNSEEN, .cpu_ns = 1000000 },
+		{ .thread = UINT32_MAX, .cause = SF_LOSS_REST, .cpu_ns = 7000000 },
+	};
+	struct sf_profile some = *fake_profile();
+	struct json_object *data, *about;
+	(void)state;
+
+	some.losses = losses;
+	some.samples += 4; /* of that label */
+	some.n_samples = 1;
+	some.complete = false;
+	data = page_data_of(&some, &labelled);
+	about = get(data, "about");
+	assert_int_equal(json_object_get_int64(get(about, "cpu_seen_ns")), 3000000);
+	assert_int_equal(json_object_get_int64(get(about, "cpu_counted_ns")), 15500000 + 5000000 + 1000000);
+	assert_string_equal(json_object_get_string(get(about, "label")), "trace=4bf9");
+	assert_string_equal(json_object_get_string(get(about, "cut")), sf_profile_cut(&some));
 	json_object_put(data);
 }
 
@@ -553,6 +588,7 @@ int main(void)
 		cmocka_unit_test(waits_for_a_cpu_are_runnable),
 		cmocka_unit_test(html_survives_hostile_names),
 		cmocka_unit_test(html_sums_and_losses),
+		cmocka_unit_test(html_counts_as_the_report_does),
 		cmocka_unit_test(html_merges_lines_of_a_function),
 		cmocka_unit_test(full_disks_are_reported),
 		cmocka_unit_test(empty_profiles_are_fine),

@@ -66,7 +66,6 @@ struct sf_profile_thread {
 	uint32_t process_name;    /* string */
 	uint64_t start_ns, end_ns;/* when it was first and last seen, from the recording's start */
 	uint64_t cpu_counted_ns;  /* by the kernel, while it was watched */
-	uint64_t cpu_seen_ns;     /* the sum over its samples */
 };
 
 struct sf_profile_label {  /* strings */

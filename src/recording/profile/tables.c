@@ -280,7 +280,6 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 	loader->last_sample = v[0].number;
 	sample.thread = (uint32_t)v[2].number - 1;
 	sample.node = stack ? loader->node_of.items[stack - 1] : 0;
-	loader->threads.items[sample.thread].cpu_seen_ns += sample.cpu_ns;
 	return sf_vec_push(&loader->samples, sample) || sf_fail_memory(rows->err);
 }
 
