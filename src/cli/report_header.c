@@ -72,10 +72,10 @@ static void print_ticks(const struct sf_aggregate *sums, const struct sf_output 
 	char all[32], ticks[32], samples[32], lost[32];
 
 	print_label(output, "ticks");
-	fprintf(output->file, "%s = %s in %s samples + %s%s lost%s\n",
+	fprintf(output->file, "%s = %s in %s sample%s + %s%s lost%s\n",
 		sf_format_count(all, sums->sample_ticks + sums->lost.ticks),
 		sf_format_count(ticks, sums->sample_ticks),
-		sf_format_count(samples, sums->samples),
+		sf_format_count(samples, sums->samples), sums->samples == 1 ? "" : "s",
 		sums->lost.ticks ? sf_colour(output, SF_YELLOW) : "",
 		sf_format_count(lost, sums->lost.ticks),
 		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");

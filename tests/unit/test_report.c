@@ -203,7 +203,7 @@ static void labels_and_notes_are_there(void **state)
 	assert_has_not(text, "trace=4bf9");
 	free(text);
 	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", sample_path);
-	assert_has(text, "1 = 1 in 1 samples + 0 lost\n");
+	assert_has(text, "1 = 1 in 1 sample + 0 lost\n");
 	assert_has(text, "300.0 ms seen, not counted by the kernel\n");
 	assert_has(text, "fn5");
 	assert_has_not(text, "fn4");
