@@ -100,6 +100,12 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 	print_more(output, sums->n_functions, n);
 }
 
+/* Those of one name are one row. */
+static bool has_several_processes(const struct sf_aggregate *sums)
+{
+	return sums->n_processes > 1 || (sums->n_processes && sums->processes[0].n_processes > 1);
+}
+
 /* A recording of one process has no such table, unless it was asked for. */
 static void print_processes(const struct sf_report *report, const struct sf_output *output)
 {
@@ -107,7 +113,7 @@ static void print_processes(const struct sf_report *report, const struct sf_outp
 	const size_t n = sf_report_rows(report, sums->n_processes, TEXT_ROWS);
 	char time[32], samples[32], beside[48];
 
-	if (report->only < 0 && sums->n_processes < 2)
+	if (report->only < 0 && !has_several_processes(sums))
 		return;
 	print_share_title(report, output, "PROCESSES", "process");
 	for (size_t i = 0; i < n; i++) {
@@ -142,7 +148,7 @@ static void print_thread_name(const struct sf_report *report, const struct sf_ou
 	char id[96];
 	int tid_size = snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
 
-	if (report->aggregate->n_processes > 1 && thread->tid != thread->pid)
+	if (has_several_processes(report->aggregate) && thread->tid != thread->pid)
 		snprintf(id + tid_size, sizeof(id) - (size_t)tid_size, " of %.40s (pid %" PRId32 ")",
 			 sf_profile_string(report->profile, thread->process_name), thread->pid);
 	if (columns_of(name) + 2 + columns_of(id) > output->width - used)

@@ -252,6 +252,32 @@ static void threads_say_whose_they_are(void **state)
 	free(text);
 }
 
+/* The workers of a server have one name: they are a row of processes, and several processes all the same. */
+static void processes_of_one_name_are_several(void **state)
+{
+	char path[160];
+	struct sf_recording *recording;
+	uint32_t one, other;
+	struct sf_error err;
+	char *text;
+	(void)state;
+
+	snprintf(path, sizeof(path), "%s", small_path("workers.sfr"));
+	recording = small_start(path);
+	one = small_thread(recording, 101, "one");
+	assert_true(sf_recording_process(recording, 200, 1, "work", "work", SMALL_START_NS, &err));
+	assert_true(sf_recording_thread(recording, 200, 201, "other", SMALL_START_NS, &other, &err));
+	small_sample(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 600, 600);
+	small_sample(recording, 2, other, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 300, 300);
+	small_names(recording);
+	small_finish(recording);
+	text = REPORT(SF_EXIT_OK, path);
+	assert_has(text, "  work  2 processes\n");
+	assert_has(text, "  one  tid 101 of work (pid 100)\n");
+	assert_has(text, "  other  tid 201 of work (pid 200)\n");
+	free(text);
+}
+
 static void the_tree_branches_and_folds(void **state)
 {
 	static const char tree[] =
@@ -467,6 +493,7 @@ int main(void)
 		TEST(everything_is_there),
 		TEST(labels_and_notes_are_there),
 		TEST(threads_say_whose_they_are),
+		TEST(processes_of_one_name_are_several),
 		TEST(the_tree_branches_and_folds),
 		TEST(clocks_and_threads_are_chosen),
 		TEST(lines_fit_and_carry_no_control),
