@@ -24,6 +24,16 @@ char *sf_report_weight(const struct sf_report *report, char ret[32], uint64_t we
 	return strcmp(report->profile->measure.unit, "bytes") == 0 ? sf_format_bytes(ret, weight) : sf_format_count(ret, weight);
 }
 
+char *sf_report_counted(const struct sf_report *report, char ret[32], const struct sf_share *thread)
+{
+	const struct sf_profile *profile = report->profile;
+	const uint64_t counted_ns = profile->threads[thread->key].cpu_counted_ns;
+
+	if (!counted_ns && (thread->cpu_ns || profile->by_label || !profile->complete))
+		return strcpy(ret, "-");
+	return sf_format_time(ret, counted_ns);
+}
+
 /* "199 Hz", "0.5 Hz"; rates are in thousandths. */
 static char *format_rate(char ret[32], uint64_t rate_mhz)
 {
@@ -81,8 +91,15 @@ static void print_ticks(const struct sf_aggregate *sums, const struct sf_output 
 		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");
 }
 
-/* The kernel's count of a thread is there at its end: where stillframe was killed, or still records, not of all. */
-static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const struct sf_output *output)
+/* Of a thread at its end: where stillframe was killed, or still records, not of all. The kernel counts no time by label. */
+static bool is_counted(const struct sf_report *report)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+
+	return !report->profile->by_label && (report->profile->complete || (sums->cpu_counted_ns && sums->cpu_counted_ns >= sums->cpu_ns));
+}
+
+static void print_cpu(const struct sf_aggregate *sums, bool counted_all, const struct sf_output *output)
 {
 	double percent = sf_report_percent(sums->cpu_ns, sums->cpu_counted_ns);
 	bool whole = percent >= WHOLE_CPU_PERCENT || !sums->cpu_counted_ns;
@@ -90,9 +107,9 @@ static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const st
 
 	print_label(output, "cpu");
 	fprintf(output->file, "%s seen, ", sf_format_time(seen, sums->cpu_ns));
-	if (is_counted && !sums->cpu_counted_ns && !sums->cpu_ns)
+	if (counted_all && !sums->cpu_counted_ns && !sums->cpu_ns)
 		fputs("0 ns counted by the kernel\n", output->file); /* nothing ran */
-	else if (!sums->cpu_counted_ns || !is_counted)
+	else if (!sums->cpu_counted_ns || !counted_all)
 		fprintf(output->file, "not counted by the kernel%s\n", sums->cpu_counted_ns ? " for all threads" : "");
 	else
 		fprintf(output->file, "%s counted by the kernel (%s%.1f %%%s)\n",
@@ -167,7 +184,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	if (profile->measure.name)
 		print_measure(report, output);
 	if (!profile->measure.is_all)
-		print_cpu(sums, profile->complete || (sums->cpu_counted_ns && sums->cpu_counted_ns >= sums->cpu_ns), output);
+		print_cpu(sums, is_counted(report), output);
 	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");

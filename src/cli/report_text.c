@@ -167,7 +167,7 @@ static void print_thread_figures(const struct sf_report *report, const struct sf
 		fprintf(output->file, "  %9s  ", sf_format_count(seen, row->samples));
 	else
 		fprintf(output->file, "  %9s  %9s  ", sf_format_time(seen, row->cpu_ns),
-			sf_format_time(counted, report->profile->threads[row->key].cpu_counted_ns));
+			sf_report_counted(report, counted, row));
 }
 
 static void print_threads(const struct sf_report *report, const struct sf_output *output)

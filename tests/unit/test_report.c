@@ -219,6 +219,44 @@ static void labels_and_notes_are_there(void **state)
 	free(text);
 }
 
+/* One that slept, by a label, and ran. */
+static void make_sleeper(const char *path, bool is_cut)
+{
+	struct sf_recording *recording = small_start(path);
+	uint32_t one, label;
+	struct sf_error err;
+
+	one = small_thread(recording, 101, "one");
+	assert_true(sf_recording_label(recording, "wait", "woken", &label, &err));
+	small_labelled(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1), SF_STATE_BLOCKED, 0, 600, label);
+	small_sample(recording, 2, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 600, 600);
+	if (is_cut)
+		sf_recording_cut_short(recording);
+	small_finish(recording);
+}
+
+/* That the kernel's count is not there is not said to be a count of 0. */
+static void what_is_not_counted_is_no_zero(void **state)
+{
+	char path[160], *text;
+	(void)state;
+
+	snprintf(path, sizeof(path), "%s", small_path("sleeper.sfr"));
+	make_sleeper(path, true);
+	text = REPORT(SF_EXIT_OK, path);
+	assert_has(text, "600.0 ms seen, not counted by the kernel\n");
+	assert_has(text, "   600.0 ms   600.0 ms          -  one  tid 101\n");
+	free(text);
+
+	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", "--by", "thread", sample_path);
+	assert_has(text, "   100.0   300.0 ms   300.0 ms          -  one  tid 101\n");
+	free(text);
+	make_sleeper(path, false);
+	text = REPORT(SF_EXIT_OK, "--label", "wait", path);
+	assert_has(text, "0 ns seen, not counted by the kernel\n");
+	free(text);
+}
+
 /* Where there are several processes; in a narrow terminal the id stays. */
 static void threads_say_whose_they_are(void **state)
 {
@@ -492,6 +530,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_there),
 		TEST(labels_and_notes_are_there),
+		TEST(what_is_not_counted_is_no_zero),
 		TEST(threads_say_whose_they_are),
 		TEST(processes_of_one_name_are_several),
 		TEST(the_tree_branches_and_folds),

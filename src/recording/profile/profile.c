@@ -222,6 +222,7 @@ static bool filter_label(struct sf_profile *profile, const char *wanted, struct 
 		sf_fail(err, SF_E_INPUT, "no sample carries the label \"%.200s\"", wanted);
 		return sf_fail_hint(err, "`stillframe report --by label` lists the labels.");
 	}
+	profile->by_label = true;
 	profile->n_samples = kept;
 	profile->n_losses = 0;
 	for (uint32_t i = 0; i < profile->n_threads; i++)

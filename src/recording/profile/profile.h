@@ -159,6 +159,7 @@ struct sf_profile {
 	bool     complete;        /* false: stillframe was killed, or still records; frames may
 				   * have no names */
 	bool     being_written;   /* not complete, and its stillframe lives */
+	bool     by_label;        /* its samples were chosen by a label: the kernel counts no time by label */
 	bool     bytes_missing;   /* the file is cut short, and a note says so: these are the rows that it still has */
 
 	struct sf_profile_measure measure;
