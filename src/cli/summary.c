@@ -122,7 +122,7 @@ static void print_unseen(FILE *out, const struct sf_recording_totals *totals)
 	if (!sf_unseen_is_notable(totals->cpu_lost_ns, whole_ns))
 		return;
 	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", 100.0 * (double)totals->cpu_lost_ns / (double)whole_ns,
-		 sf_unseen_advice(totals->losses_by, totals->losses));
+		 sf_unseen_advice(totals->cpu_lost_by, totals->cpu_lost_ns));
 	fputs("  warning  ", out);
 	sf_print_wrapped(out, text, strlen(text), 11, 8);
 }

@@ -199,6 +199,7 @@ struct sf_recording_totals {
 	uint64_t ends_by[SF_N_ENDS];     /* sample ticks by how their walk ended */
 	uint64_t unheld;                 /* sample ticks taken without interrupting the thread */
 	uint64_t cpu_seen_ns, cpu_lost_ns, cpu_counted_ns;
+	uint64_t cpu_lost_by[SF_N_LOSSES];
 	char     measure[64], unit[16];  /* its name and unit; "": there is none */
 	uint64_t amount_seen, amount_lost, amount_counted;
 	bool     has_times;              /* some sample stands for time */

@@ -224,6 +224,7 @@ static void count_loss(struct sf_recording_totals *totals, enum sf_loss cause, c
 	totals->losses_by[cause] += lost->ticks;
 	totals->ticks += lost->ticks;
 	totals->cpu_lost_ns += lost->cpu_ns;
+	totals->cpu_lost_by[cause] += lost->cpu_ns;
 	totals->amount_lost += lost->amount;
 	if (cause == SF_LOSS_UNSEEN) /* counted by the kernel, for no thread that we knew */
 		totals->cpu_counted_ns += lost->cpu_ns;

@@ -296,6 +296,7 @@ static void ticks_are_samples_and_losses(void **state)
 	assert_int_equal(totals.losses_by[SF_LOSS_LATE], 14);
 	assert_int_equal(totals.ticks, totals.ends_by[SF_END_ROOT] + totals.losses);
 	assert_int_equal(totals.cpu_lost_ns, 8 * MS);
+	assert_int_equal(totals.cpu_lost_by[SF_LOSS_LATE], 7 * MS);
 	small_finish(recording);
 	assert_int_equal(small_query(path, "SELECT ticks FROM accounting"), totals.ticks);
 	assert_int_equal(small_query(path, "SELECT sample_ticks FROM accounting"), 3000);

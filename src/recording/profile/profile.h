@@ -101,7 +101,7 @@ struct sf_profile_sample {
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
 
 /*
- * The advice behind the hint, from the losses by their causes and all of them, in one unit. More samples show no more of
+ * The advice behind the hint, from the CPU time of the losses by their causes and of all of them. More samples show no more of
  * 32-bit code, and of threads that block the signal; where samples are too many, more are lost.
  */
 static inline const char *sf_unseen_advice(const uint64_t by[SF_N_LOSSES], uint64_t lost)
