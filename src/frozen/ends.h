@@ -29,7 +29,7 @@
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \
-	X(GONE, "gone", "the thread ended before it could be sampled")                             \
+	X(GONE, "gone", "the thread ended before its first sample, or its next one")                \
 	X(LATE, "late", "the thread did not stop in time")                                         \
 	X(RING_FULL, "ring-full", "the collector was behind and the buffer was full")              \
 	X(DENIED, "denied", "the kernel refused to stop the thread")                               \

@@ -250,7 +250,7 @@ static void every_list_has_words(void **state)
 	assert_string_equal(sf_end_word(SF_END_ROOT), "root");
 	assert_string_equal(sf_end_text(SF_END_DEPTH), "more frames than --max-depth");
 	assert_string_equal(sf_loss_word(SF_LOSS_UNSEEN), "unseen");
-	assert_string_equal(sf_loss_text(SF_LOSS_GONE), "the thread ended before it could be sampled");
+	assert_string_equal(sf_loss_text(SF_LOSS_GONE), "the thread ended before its first sample, or its next one");
 	assert_string_equal(sf_state_word(SF_STATE_BLOCKED), "blocked");
 	assert_string_equal(sf_via_word(SF_VIA_FRAME_POINTER), "frame-pointer");
 	assert_string_equal(sf_end_word(SF_N_ENDS), "unknown");
