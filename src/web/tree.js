@@ -100,7 +100,7 @@ class Pairs {
 
 // The lengths of all stacks together.
 function countFrames(down) {
-	const depth = new Uint16Array(down.n);
+	const depth = new Uint32Array(down.n); // inlined calls make a stack longer than --max-depth
 	let frames = 0;
 	for (let i = 1; i < down.n; i++) {
 		depth[i] = depth[down.parent[i]] + 1;

@@ -293,6 +293,18 @@ test("a recording that was cut short has no count", async () => {
 	assert.deepEqual(opened.faults, []);
 });
 
+test("what was chosen, and why an end is missing, is said", async () => {
+	const opened = await openPage(browser, changedExport(fakeExport("html"), "chosen", ({ about }) => {
+		about.label = "trace=4bf9";
+		about.cut = "cut short: the end of the file is missing";
+	}));
+	const facts = opened.page.locator("#facts");
+	assert.match(await facts.textContent(), /20\.0 ms seen, not counted.*Labeltrace=4bf9Noteincomplete$/);
+	assert.equal(await facts.locator("div").last().getAttribute("title"), "cut short: the end of the file is missing");
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
 test("the head fits, with a warning and a long command, at any width", async () => {
 	const opened = await openPage(browser, changedExport(fakeExport("html"), "warned", ({ about }) => {
 		about.command = "java ".repeat(60);
@@ -333,6 +345,23 @@ test("bytes are shown as bytes", async () => {
 	assert.match(await opened.page.locator("#details").textContent(), /3\.00 kB · 100\.0 % total.*0 B · 0\.0 % self/);
 	await opened.page.close();
 	assert.deepEqual(opened.faults, []);
+});
+
+// With inlined calls, of which --max-depth counts none.
+test("a stack of 70,000 frames turns over", async () => {
+	const { page, faults } = await openPage(browser, changedExport(fakeExport("html"), "deep", ({ nodes, rows }) => {
+		const all = Array.from({ length: 70001 }, (_, i) => i);
+		nodes.parent = all.map((i) => i ? 1 : 0);
+		nodes.function = all.map((i) => i % 2);
+		nodes.line = all.map(() => 0);
+		rows.node.fill(70000);
+	}));
+	await settle(page);
+	await page.click("#order [data-value=up]");
+	await settle(page);
+	assert.match(await page.locator("#details").textContent(), /73\.0 ms · 100\.0 % total/);
+	await page.close();
+	assert.deepEqual(faults, []);
 });
 
 // How long it takes is for bench/flamegraph.mjs to say; here it has to work.
