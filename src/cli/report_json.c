@@ -220,15 +220,8 @@ static void put_losses(struct writer *writer)
 
 static void put_notes(struct writer *writer)
 {
-	const struct sf_profile *profile = writer->profile;
-
-	for (uint32_t i = 0; i < profile->n_notes; i++) {
-		struct json_object *row = json_object_new_object();
-
-		json_object_object_add(row, "pid", json_object_new_int(profile->notes[i].pid));
-		sf_json_text(row, "text", sf_profile_string(profile, profile->notes[i].text));
-		put_row(writer, row);
-	}
+	for (uint32_t i = 0; i < writer->profile->n_notes; i++)
+		put_row(writer, sf_json_note(writer->profile, &writer->profile->notes[i]));
 }
 
 static const struct {

@@ -5,7 +5,7 @@
  *
  * The data of the page (src/web), as one JSON object. src/web/data.js reads it:
  *
- *   about      facts of the recording, losses by cause, CPU time seen and counted
+ *   about      facts of the recording, its notes, losses by cause, CPU time seen and counted
  *   threads    [{name, process, pid, tid}]
  *   functions  columns name, module, file (indexes of strings) and kind
  *   nodes      columns parent (how far back), function, line: stacks as a tree, node 0 its root
@@ -228,6 +228,15 @@ static struct json_object *losses_array(const struct sf_profile *profile)
 	return array;
 }
 
+static struct json_object *notes_array(const struct sf_profile *profile)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (uint32_t i = 0; i < profile->n_notes; i++)
+		json_object_array_add(array, sf_json_note(profile, &profile->notes[i]));
+	return array;
+}
+
 static void add_sums(struct json_object *object, const struct page *page)
 {
 	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, lost_by[SF_N_LOSSES] = { 0 }, ticks = 0;
@@ -298,6 +307,7 @@ static bool print_about(struct page *page, const struct sf_filter *filter)
 	add_sums(object, page);
 	add_measure(object, profile);
 	json_object_object_add(object, "losses", losses_array(profile));
+	json_object_object_add(object, "notes", notes_array(profile));
 	fputs("{\"about\":", page->out);
 	if (!sf_json_take(page->out, object))
 		return false;

@@ -42,6 +42,15 @@ struct json_object *sf_json_measure(const struct sf_profile_measure *measure)
 	return json;
 }
 
+struct json_object *sf_json_note(const struct sf_profile *profile, const struct sf_profile_note *note)
+{
+	struct json_object *json = json_object_new_object();
+
+	json_object_object_add(json, "pid", json_object_new_int(note->pid));
+	sf_json_text(json, "text", sf_profile_string(profile, note->text));
+	return json;
+}
+
 struct json_object *sf_json_recording(const struct sf_profile *profile)
 {
 	struct json_object *json = json_object_new_object();

@@ -50,6 +50,9 @@ static inline void sf_json_hex(struct json_object *json, const char *key, uint64
 /* An object with the name and unit of a measure, and `counted` where it is. */
 struct json_object *sf_json_measure(const struct sf_profile_measure *measure);
 
+/* An object with the process and the text of a note. */
+struct json_object *sf_json_note(const struct sf_profile *profile, const struct sf_profile_note *note);
+
 /* An object with the facts of the recording: command, engine, host, version, times, rates. */
 struct json_object *sf_json_recording(const struct sf_profile *profile);
 

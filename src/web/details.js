@@ -162,6 +162,9 @@ function showAbout() {
 		facts.push(["Label", about.label]);
 	if (about.cut)
 		facts.push(["Note", "incomplete", about.cut]);
+	if (about.notes.length)
+		facts.push(["Notes", countText(about.notes.length), about.notes.map((note) =>
+			(note.pid ? `pid ${note.pid}: ` : "") + note.text).join("\n\n")]);
 	for (const [label, text, title, look] of facts) {
 		const group = element("div", look || "");
 		group.append(element("dt", "", label), element("dd", "", text));

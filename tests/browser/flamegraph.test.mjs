@@ -297,10 +297,12 @@ test("what was chosen, and why an end is missing, is said", async () => {
 	const opened = await openPage(browser, changedExport(fakeExport("html"), "chosen", ({ about }) => {
 		about.label = "trace=4bf9";
 		about.cut = "cut short: the end of the file is missing";
+		about.notes = [{ pid: 100, text: "there is a blind spot" }, { pid: 0, text: "and another" }];
 	}));
 	const facts = opened.page.locator("#facts");
-	assert.match(await facts.textContent(), /20\.0 ms seen, not counted.*Labeltrace=4bf9Noteincomplete$/);
-	assert.equal(await facts.locator("div").last().getAttribute("title"), "cut short: the end of the file is missing");
+	assert.match(await facts.textContent(), /20\.0 ms seen, not counted.*Labeltrace=4bf9NoteincompleteNotes2$/);
+	assert.equal(await facts.locator("div").nth(-2).getAttribute("title"), "cut short: the end of the file is missing");
+	assert.equal(await facts.locator("div").last().getAttribute("title"), "pid 100: there is a blind spot\n\nand another");
 	await opened.page.close();
 	assert.deepEqual(opened.faults, []);
 });

@@ -514,6 +514,8 @@ static void html_counts_as_the_report_does(void **state)
 	(void)state;
 
 	some.losses = losses;
+	some.notes = &(struct sf_profile_note){ .pid = 100, .text = 1 };
+	some.n_notes = 1;
 	some.samples += 4; /* of that label */
 	some.n_samples = 1;
 	some.complete = false;
@@ -523,6 +525,7 @@ static void html_counts_as_the_report_does(void **state)
 	assert_int_equal(json_object_get_int64(get(about, "cpu_counted_ns")), 15500000 + 5000000 + 1000000);
 	assert_string_equal(json_object_get_string(get(about, "label")), "trace=4bf9");
 	assert_string_equal(json_object_get_string(get(about, "cut")), sf_profile_cut(&some));
+	assert_string_equal(json_object_to_json_string_ext(get(about, "notes"), JSON_C_TO_STRING_PLAIN), "[{\"pid\":100,\"text\":\"main\"}]");
 	json_object_put(data);
 }
 
