@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import signal
+import sys
 
 import pytest
 
@@ -116,6 +118,34 @@ def test_another_root_folder(stillframe, engine, root_folder, tmp_path):
     else:
         assert done.status == 1 and re.search(r"nothing was sampled: chroot \(pid \d+\) ran on without an agent in it\n"
                                               r"  .*another root folder.*\n  .*--engine ptrace", done.err), done
+
+
+# Its first thread gets its CPU, on which the child spins, only when nothing else wants it. So of the killed process that thread
+# is the last one, and the agent's are gone long before.
+SLOW_TO_DIE = """
+import os, signal, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+end = time.monotonic() + 0.5
+if not os.fork():
+    while time.monotonic() < end:
+        pass
+    os.kill(os.getppid(), signal.SIGKILL)
+    while time.monotonic() < end + 0.5:
+        pass
+    os._exit(0)
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+while time.monotonic() < end - 0.2:
+    pass
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("engine", ["signal"], indirect=True)
+def test_a_killed_program_did_not_run_on(stillframe, engine, tmp_path):
+    """Though its first thread is there when the agent is gone."""
+    done = stillframe("record", "-e", engine, "-o", tmp_path / "r.sfr", "--", sys.executable, "-c", SLOW_TO_DIE)
+    assert done.status == 128 + signal.SIGKILL and has_samples(tmp_path / "r.sfr"), done
+    assert "without an agent" not in " ".join(done.err.split()), done
 
 
 def test_the_childrens_cpu_time(stillframe, engine, tmp_path):

@@ -167,7 +167,7 @@ static bool has_agent(const struct sf_capture *capture, int32_t pid)
 	return false;
 }
 
-/* A process that is about to end has no code any more: its memory goes before its descriptors, and so before our channel. */
+/* A process that is about to end has no code any more, or is ending: the agent's threads, which have our channel, may go first. */
 static bool is_still_away(struct sf_capture *capture, const struct sf_signal_away *away, uint64_t now_ns)
 {
 	struct sf_program now;
@@ -175,7 +175,7 @@ static bool is_still_away(struct sf_capture *capture, const struct sf_signal_awa
 	if (has_agent(capture, away->pid) || now_ns > away->since_ns + SF_SIGNAL_CALL_NS ||
 	    !sf_process_program(away->pid, &now))
 		return false;
-	capture->left_alone |= away->first && now.code;
+	capture->left_alone |= away->first && now.code && !sf_process_is_ending(away->pid);
 	return true;
 }
 

@@ -227,6 +227,18 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 	return ret->started != 0;
 }
 
+/*
+ * The first thread has begun to exit (PF_EXITING, PF_SIGNALED in field 9), or has SIGKILL pending (field 31), which each thread
+ * gets when the process is killed or another thread exits it (kernel/signal.c, complete_signal() and zap_other_threads()).
+ */
+bool sf_process_is_ending(int32_t pid)
+{
+	char text[SF_PROC_STAT];
+	const char *stat = sf_proc_stat(pid, pid, text);
+
+	return stat && ((sf_proc_stat_field(stat, 9) & 0x404) || (sf_proc_stat_field(stat, 31) & UINT64_C(1) << (SIGKILL - 1)));
+}
+
 /* The unit of several fields of /proc/PID/stat, in nanoseconds: the C library's clock tick (proc_pid_stat(5)). */
 static uint64_t tick_ns(void)
 {
