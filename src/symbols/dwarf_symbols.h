@@ -36,6 +36,19 @@ static inline bool sf_budget_spend(struct sf_budget *budget)
 	return budget->left && budget->left--;
 }
 
+/*
+ * Whether there is code. Functions that the linker dropped keep their sizes, and begin at 0 or 1, where the file's header is,
+ * or nothing.
+ */
+bool sf_dwarf_is_code(const struct sf_elf *image, uint64_t address);
+
+/*
+ * Moves the lines of functions that the linker dropped to where no code of `image` is: libdw sorts the lines of a unit by their
+ * addresses, and they would be among those of other functions. `unit` has the line table, of a file that is mapped
+ * (sf_elf_map). Before libdw reads the table.
+ */
+void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image);
+
 /* Sets `unit` of each query that a unit with code says is its own. */
 void sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget);
@@ -52,8 +65,8 @@ struct sf_scopes {
 	SF_VEC(uint32_t) of_query;     /* the innermost scope of each query, or 0 */
 };
 
-/* The scopes of queries of one unit. False: out of memory. */
-bool sf_scopes_find(Dwarf_Die *unit, const struct sf_query *queries, size_t n,
+/* The scopes of queries of one unit of `image`. False: out of memory. */
+bool sf_scopes_find(Dwarf_Die *unit, const struct sf_elf *image, const struct sf_query *queries, size_t n,
 		    struct sf_budget *budget, struct sf_scopes *ret);
 void sf_scopes_deinit(struct sf_scopes *scopes);
 

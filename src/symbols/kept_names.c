@@ -13,7 +13,7 @@
 #include "base/search.h"
 #include "base/whole_io.h"
 
-#define FOLDER "names-3" /* raised when a file gets other names than before */
+#define FOLDER "names-4" /* raised when a file gets other names than before */
 #define FILE_LIMIT ((size_t)4 << 20)    /* what is kept of an image: beyond it the older answers go */
 #define LIMIT ((uint64_t)128 << 20)     /* of all files */
 

@@ -25,17 +25,23 @@ static size_t queries_from(const struct sf_query *queries, size_t n, uint64_t ad
 	return sf_count_before(n, i, queries[i].address < address);
 }
 
-/* Functions that the linker dropped keep ranges from 0 or 1 on, where no code is. */
+bool sf_dwarf_is_code(const struct sf_elf *image, uint64_t address)
+{
+	GElf_Phdr code;
+
+	return sf_elf_find_loaded(image, address, PF_X, &code) &&
+	       address - code.p_vaddr + code.p_offset >= sizeof(Elf64_Ehdr);
+}
+
 static void assign_unit(struct sf_query *queries, size_t n, Dwarf_Die *die,
 			const struct sf_elf *image, struct sf_budget *budget)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t offset = 0;
-	GElf_Phdr code;
 
 	while (sf_budget_spend(budget) &&
 	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
-		if (start >= end || !sf_elf_find_loaded(image, start, PF_X, &code))
+		if (start >= end || !sf_dwarf_is_code(image, start))
 			continue;
 		for (size_t i = queries_from(queries, n, start);
 		     i < n && queries[i].address < end && sf_budget_spend(budget); i++) {
@@ -84,6 +90,7 @@ void sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *
 }
 
 struct walk {
+	const struct sf_elf *image;
 	const struct sf_query *queries;
 	size_t n, n_without; /* queries, and those without a scope */
 	struct sf_scopes *scopes;
@@ -94,26 +101,35 @@ struct walk {
 
 static void walk_children(struct walk *walk, Dwarf_Die *parent, uint32_t scope, unsigned depth);
 
-/* Moves the queries at the entry's addresses from `scope` to `inner`. False: there are none. */
-static bool take_queries(struct walk *walk, Dwarf_Die *die, uint32_t scope, uint32_t inner)
+/* Moves the queries in a range from `scope` to `inner`. False: there are none. */
+static bool take_range(struct walk *walk, uint64_t start, uint64_t end, uint32_t scope, uint32_t inner)
 {
 	uint32_t *scopes = walk->scopes->of_query.items;
+	size_t i = queries_from(walk->queries, walk->n, start);
+	bool any = false;
+
+	if (i == walk->n || walk->queries[i].address >= end || !sf_dwarf_is_code(walk->image, start))
+		return false;
+	for (; i < walk->n && walk->queries[i].address < end && sf_budget_spend(walk->budget); i++) {
+		if (scopes[i] != scope)
+			continue;
+		walk->n_without -= !scope && inner;
+		scopes[i] = inner;
+		any = true;
+	}
+	return any;
+}
+
+/* The same of all ranges of an entry. */
+static bool take_queries(struct walk *walk, Dwarf_Die *die, uint32_t scope, uint32_t inner)
+{
 	Dwarf_Addr base, start, end;
 	ptrdiff_t offset = 0;
 	bool any = false;
 
 	while (sf_budget_spend(walk->budget) &&
-	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
-		for (size_t i = queries_from(walk->queries, walk->n, start);
-		     i < walk->n && walk->queries[i].address < end &&
-		     sf_budget_spend(walk->budget); i++) {
-			if (scopes[i] != scope)
-				continue;
-			walk->n_without -= !scope && inner;
-			scopes[i] = inner;
-			any = true;
-		}
-	}
+	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0)
+		any |= take_range(walk, start, end, scope, inner);
 	return any;
 }
 
@@ -179,10 +195,10 @@ static void walk_children(struct walk *walk, Dwarf_Die *parent, uint32_t scope, 
 	}
 }
 
-bool sf_scopes_find(Dwarf_Die *unit, const struct sf_query *queries, size_t n,
+bool sf_scopes_find(Dwarf_Die *unit, const struct sf_elf *image, const struct sf_query *queries, size_t n,
 		    struct sf_budget *budget, struct sf_scopes *ret)
 {
-	struct walk walk = { .queries = queries, .n = n, .n_without = n, .scopes = ret,
+	struct walk walk = { .image = image, .queries = queries, .n = n, .n_without = n, .scopes = ret,
 			     .budget = budget };
 
 	ret->items.n = ret->of_query.n = 0;

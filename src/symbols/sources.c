@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "elf/debug_file.h"
@@ -84,6 +85,14 @@ bool sf_dwarf_strings_end(Dwarf *dwarf)
 			return false;
 	}
 	return true;
+}
+
+bool sf_dwarf_make_writable(const void *bytes, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)bytes & ~(page - 1);
+
+	return mprotect((void *)start, (uintptr_t)bytes + size - start, PROT_READ | PROT_WRITE) == 0;
 }
 
 bool sf_dwarf_join_path(const char *folder, const char *name, char ret[SF_JOINED_MAX])

@@ -52,6 +52,9 @@ bool sf_dwarf_is_sane(Elf *elf);
  */
 bool sf_dwarf_strings_end(Dwarf *dwarf);
 
+/* Makes bytes of debug data writable: mapped ones are our own from here on, unpacked ones are from malloc. */
+bool sf_dwarf_make_writable(const void *bytes, size_t size);
+
 /* `name`, below `folder` ("": there is none) unless it is absolute; false when it is too long. */
 #define SF_JOINED_MAX (2 * PATH_MAX)
 bool sf_dwarf_join_path(const char *folder, const char *name, char ret[SF_JOINED_MAX]);

@@ -18,7 +18,6 @@
 #include <dwarf.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,15 +87,6 @@ static int open_split(const struct sf_elf *file, const char *comp_dir, const cha
 	return fd >= 0 || !comp_dir ? fd : open_in(comp_dir, name);
 }
 
-/* Makes the bytes writable: mapped ones are our own from here on, unpacked ones are from malloc. */
-static bool make_writable(const char *text, size_t size)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)text & ~(page - 1);
-
-	return mprotect((void *)start, (uintptr_t)text + size - start, PROT_READ | PROT_WRITE) == 0;
-}
-
 /* A string in the debug data, whose first bytes are replaced for the time of a call. */
 struct text {
 	char *at;               /* NULL: there is none */
@@ -115,7 +105,7 @@ static bool prepare(struct text *text, const char *by)
 	const size_t size = strlen(by) + 1;
 
 	if (!text->at || size > sizeof(text->was) || strlen(text->at) + 1 < size ||
-	    !make_writable(text->at, size))
+	    !sf_dwarf_make_writable(text->at, size))
 		return false;
 	memcpy(text->was, text->at, size);
 	text->n = size;

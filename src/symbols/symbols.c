@@ -220,6 +220,7 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
 	if (sf_split_find(&ret->die, file, symbols->sources.no_alt_dwarf, &split))
 		ret->code = split;
+	sf_lines_move_dropped(&ret->die, &symbols->sources.image);
 	if (dwarf_getsrcfiles(&ret->code, &ret->files, &ret->n_files) != 0 &&
 	    dwarf_getsrcfiles(&ret->die, &ret->files, &ret->n_files) != 0)
 		ret->files = NULL;
@@ -255,7 +256,7 @@ static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *quer
 
 	if (!open_unit(symbols, file, queries[0].unit, &unit))
 		return resolve_without_unit(symbols, queries, n);
-	if (!sf_scopes_find(&unit.code, queries, n, &symbols->budget, scopes))
+	if (!sf_scopes_find(&unit.code, &symbols->sources.image, queries, n, &symbols->budget, scopes))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_location locations[MAX_LOCATIONS];

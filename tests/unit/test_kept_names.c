@@ -102,7 +102,7 @@ static void path_of_kept(char ret[256])
 	struct sf_kept_names names;
 
 	sf_kept_names_open(digest, &names);
-	snprintf(ret, 256, "%s/stillframe/names-3/%s", home, names.name);
+	snprintf(ret, 256, "%s/stillframe/names-4/%s", home, names.name);
 	sf_kept_names_deinit(&names);
 }
 
