@@ -94,17 +94,33 @@ size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity)
 	return n;
 }
 
+/* A mapping starts at the page that holds the segment's first byte. */
+static uint64_t before(const struct sf_elf_code *code)
+{
+	return code->offset & 0xfff;
+}
+
+/* The segment that is mapped from this offset on; else the one that holds it. NULL: none does. */
+static const struct sf_elf_code *find_code(const struct sf_elf_code *code, size_t n, uint64_t offset)
+{
+	const struct sf_elf_code *found = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t start = code[i].offset - before(&code[i]);
+
+		if (offset == start)
+			return &code[i];
+		if (!found && offset >= start && offset - start < code[i].size + before(&code[i]))
+			found = &code[i];
+	}
+	return found;
+}
+
 bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offset, uint64_t *ret)
 {
-	for (size_t i = 0; i < n; i++) {
-		/* A mapping starts at the page that holds the segment's first byte. */
-		uint64_t before = code[i].offset & 0xfff;
-		uint64_t start = code[i].offset - before;
+	const struct sf_elf_code *found = find_code(code, n, offset);
 
-		if (offset >= start && offset - start < code[i].size + before) {
-			*ret = code[i].address + (offset - code[i].offset);
-			return true;
-		}
-	}
-	return false;
+	if (found)
+		*ret = found->address + (offset - found->offset);
+	return found;
 }

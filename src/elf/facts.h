@@ -27,7 +27,11 @@ struct sf_elf_code {
 /* The executable segments in the order of the file, at most `capacity`; how many. */
 size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity);
 
-/* The address at which the file's own headers want the byte at `offset` to be; false when no segment holds it. */
+/*
+ * The address at which the file's own headers want the byte at `offset` to be, where a mapping begins; false when no segment
+ * holds it. The page with the end of one segment may be that with the start of the next: it is mapped twice, and as a
+ * mapping's first page it is the next one's.
+ */
 bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offset, uint64_t *ret);
 
 #endif

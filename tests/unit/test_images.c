@@ -115,6 +115,18 @@ static void all_executable_segments_are_known(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* The page at 0x3000 is mapped with both of them. */
+static void segments_may_share_a_page(void **state)
+{
+	const struct sf_elf_code code[] = { { 0x1000, 0x2040, 0x401000 }, { 0x3040, 0x100, 0x413040 } };
+	uint64_t address;
+	(void)state;
+
+	assert_true(sf_elf_code_address(code, 2, 0x1000, &address) && address == 0x401000);
+	assert_true(sf_elf_code_address(code, 2, 0x2000, &address) && address == 0x402000);
+	assert_true(sf_elf_code_address(code, 2, 0x3000, &address) && address == 0x413000);
+}
+
 static void a_file_is_found_at_its_path(void **state)
 {
 	const struct sf_mapping mapping = own_mapping(program);
@@ -331,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_was_recorded_is_looked_for_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_is_known_is_that_of_a_record, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_executable_segments_are_known, set_up, tear_down),
+		cmocka_unit_test(segments_may_share_a_page),
 		cmocka_unit_test_setup_teardown(a_file_that_was_written_to_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(only_files_with_code_are_written_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_forked_child_has_no_file_open, set_up, tear_down),
