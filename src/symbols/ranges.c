@@ -178,7 +178,7 @@ static bool read_stub(struct sf_bytes bytes, uint64_t address, uint64_t *slot)
 	return !bytes.bad;
 }
 
-/* Adds the stubs of one section, of 16 bytes or up to the next one. */
+/* Adds the stubs of one section, of 16 bytes or up to the next one, or to the section's end: functions may follow at once. */
 static bool add_stubs(const struct sf_section *section, const struct sf_ranges *slots,
 		      struct sf_ranges *ret)
 {
@@ -193,7 +193,7 @@ static bool add_stubs(const struct sf_section *section, const struct sf_ranges *
 			continue;
 		called = sf_ranges_find(slots, slot);
 		stub.name = called ? called->name : NULL;
-		stub.end = stub.start + 2 * STEP;
+		stub.end = stub.start + (section->size - at < 2 * STEP ? section->size - at : 2 * STEP);
 		if (!sf_vec_push(ret, stub))
 			return false;
 	}

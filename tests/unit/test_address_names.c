@@ -430,6 +430,31 @@ static void stubs(void **state)
 	assert_stubs("gcc c.o -o stubs -Wl,-z,now -Wl,-z,ibtplt && strip stubs");
 }
 
+static const char two_stubs_source[] = "#include <stdio.h>\nint (*p)(const char *);\n"
+	"int main(int argc, char **argv) { p = puts; return puts(argv[0]) + p(argv[argc - 1]); }\n";
+
+/* Two stubs of 8 bytes fill a section up to where the program's first function is aligned. */
+static void what_follows_stubs_is_none(void **state)
+{
+	char path[128], line[256];
+	uint64_t start = 0;
+	SF_CLEANUP(free) struct name *names = NULL;
+	FILE *pipe;
+	(void)state;
+
+	folder_write(folder, "two.c", two_stubs_source);
+	run("gcc -O1 -fPIE -fcf-protection=none two.c -pie -o two -Wl,-z,lazy && strip two");
+	snprintf(path, sizeof(path), "%s/two", folder);
+	snprintf(line, sizeof(line), "readelf -h %s | sed -n 's/.*Entry point address: *//p'", path);
+	pipe = popen(line, "re");
+	assert_int_equal(fscanf(pipe, "%" SCNx64, &start), 1);
+	pclose(pipe);
+	names = names_at(path, (const uint64_t[]){ start - 1, start, start + 7 }, 3);
+	assert_non_null(strstr(names[0].function, "@plt"));
+	assert_string_equal(names[1].function, names[2].function);
+	assert_null(strstr(names[1].function, "@plt"));
+}
+
 /* Names for users are demangled. */
 static void stubs_of_cxx(void **state)
 {
@@ -484,6 +509,7 @@ int main(void)
 		cmocka_unit_test(starts_that_padding_shows),
 		cmocka_unit_test(symbols_without_a_size_end_where_their_code_does),
 		cmocka_unit_test(stubs),
+		cmocka_unit_test(what_follows_stubs_is_none),
 		cmocka_unit_test(stubs_of_cxx),
 #endif
 	};
