@@ -28,13 +28,13 @@
 /* Linkers make about a dozen. All are looked at again and again. */
 #define MAX_SEGMENTS 1024
 
-static bool check_header(struct sf_elf *elf, struct sf_error *err)
+static bool check_header(struct sf_elf *elf, bool is_data, struct sf_error *err)
 {
 	GElf_Ehdr header;
 
 	if (!elf->elf || elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &header))
 		return sf_fail(err, SF_E_INPUT, "not an ELF file");
-	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+	if (!is_data && header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return sf_fail(err, SF_E_INPUT, "an ELF file, but no program or library");
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return sf_fail(err, SF_E_UNSUPPORTED, "not a 64-bit little-endian ELF file");
@@ -105,10 +105,10 @@ const uint8_t *sf_elf_read(struct sf_elf *elf, uint64_t offset, size_t size)
 	return NULL;
 }
 
-/* Looks at an Elf that was just begun, which may be NULL. */
-static bool open_elf(struct sf_elf *elf, struct sf_error *err)
+/* Looks at an Elf that was just begun, which may be NULL. is_data: it may be neither a program nor a library. */
+static bool open_elf(struct sf_elf *elf, bool is_data, struct sf_error *err)
 {
-	if (!check_header(elf, err)) {
+	if (!check_header(elf, is_data, err)) {
 		sf_elf_close(elf);
 		return false;
 	}
@@ -118,7 +118,7 @@ static bool open_elf(struct sf_elf *elf, struct sf_error *err)
 	return true;
 }
 
-bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
+static bool open_file(int fd, bool is_data, struct sf_elf *ret, struct sf_error *err)
 {
 	struct stat status;
 
@@ -133,19 +133,34 @@ bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
 	if (!sf_elf_may_begin(fd, err))
 		return false;
 	ret->elf = elf_begin(fd, ELF_C_READ, NULL);
-	return open_elf(ret, err);
+	return open_elf(ret, is_data, err);
 }
 
-bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err)
+bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
+{
+	return open_file(fd, false, ret, err);
+}
+
+static bool open_path(const char *path, bool is_data, struct sf_elf *ret, struct sf_error *err)
 {
 	SF_CLEANUP(close) int fd = -1;
 
 	*ret = (struct sf_elf){ .fd = -1 };
-	if (!sf_foreign_open(AT_FDCWD, path, &fd, err) || !sf_elf_open(fd, ret, err))
+	if (!sf_foreign_open(AT_FDCWD, path, &fd, err) || !open_file(fd, is_data, ret, err))
 		return false;
 	ret->owns_fd = true;
 	sf_steal_fd(&fd);
 	return true;
+}
+
+bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err)
+{
+	return open_path(path, false, ret, err);
+}
+
+bool sf_elf_open_data(const char *path, struct sf_elf *ret, struct sf_error *err)
+{
+	return open_path(path, true, ret, err);
 }
 
 static bool has_few_headers(const Elf64_Ehdr *header, const Elf64_Shdr *first)
@@ -227,7 +242,7 @@ bool sf_elf_load(struct sf_elf *elf)
 		return false;
 	if (read_all(elf->fd, loaded.map, 0, elf->size) && may_begin_memory(loaded.map, elf->size))
 		loaded.elf = elf_memory(loaded.map, elf->size);
-	if (!open_elf(&loaded, NULL))
+	if (!open_elf(&loaded, false, NULL))
 		return false;
 	memcpy(loaded.build_id, elf->build_id, sizeof(loaded.build_id));
 	loaded.build_id_size = elf->build_id_size;
@@ -244,7 +259,7 @@ bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_
 	*ret = (struct sf_elf){ .fd = -1, .size = size, .memory = bytes };
 	elf_version(EV_CURRENT);
 	ret->elf = may_begin_memory(bytes, size) ? elf_memory(bytes, size) : NULL;
-	return open_elf(ret, err);
+	return open_elf(ret, false, err);
 }
 
 void sf_elf_close(struct sf_elf *elf)

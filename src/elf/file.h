@@ -66,6 +66,12 @@ bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err);
 bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err);
 
 /*
+ * The same of a file with nothing but debug data, whatever its header says it is: what several files share is an object file
+ * by dwz(1), without segments, so that its build id is not read here.
+ */
+bool sf_elf_open_data(const char *path, struct sf_elf *ret, struct sf_error *err);
+
+/*
  * Maps an open file privately; all later reads use the mapping. This helps a caller that needs little of a
  * large file. It also helps with libdw, which then has neither a descriptor nor a folder in which it could
  * look for other files. If the file is truncated, the process ends with SIGBUS. Sections that

@@ -135,14 +135,18 @@ static Dwarf *begin_dwarf(const struct sf_elf *file)
 	return NULL;
 }
 
+/* By its note, in whatever section or segment. */
 static bool has_build_id(const struct sf_elf *elf, const void *id, size_t size)
 {
-	return elf->build_id_size == size && memcmp(elf->build_id, id, size) == 0;
+	const void *found;
+	const ssize_t found_size = dwelf_elf_gnu_build_id(elf->elf, &found);
+
+	return found_size > 0 && (size_t)found_size == size && memcmp(found, id, size) == 0;
 }
 
 static bool open_if_same(const char *path, const void *id, size_t size, struct sf_elf *ret)
 {
-	if (!sf_elf_open_path(path, ret, NULL))
+	if (!sf_elf_open_data(path, ret, NULL))
 		return false;
 	if (has_build_id(ret, id, size))
 		return true;

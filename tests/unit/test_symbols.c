@@ -538,6 +538,21 @@ static void separate_debug_file(void **state)
 	compare("linked2", "full2", LLVM);
 }
 
+/* A function whose name is in a file that is shared with others, as dwz(1) writes it: an object file with a build id. */
+static const char shared_source[] =
+	".section .note.gnu.build-id,\"a\",@note\n.long 4, 4, 3\n.asciz \"GNU\"\n.long 0x12345678\n"
+	".section .debug_info,\"\",@progbits\n.long 7\n.short 4\n.long 0\n.byte 8\n"
+	".section .debug_abbrev,\"\",@progbits\n.byte 0\n"
+	".section .debug_str,\"\",@progbits\n.asciz \"x\"\n.asciz \"shared_name\"\n";
+
+static const char sharing_source[] =
+	".text\n.globl linker_name\n.type linker_name, @function\nlinker_name: nop\nnop\nret\n.size linker_name, . - linker_name\n"
+	".section .debug_abbrev,\"\",@progbits\n.byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0\n" /* low_pc: address, high_pc: 8 bytes */
+	".byte 2, 0x2e, 0, 3\n.uleb128 0x1f21\n.byte 0x11, 1, 0x12, 7, 0, 0, 0\n" /* name: GNU_strp_alt */
+	".section .debug_info,\"\",@progbits\n.long 2f - 1f\n1: .short 4\n.long 0\n.byte 8\n"
+	".byte 1\n.quad linker_name, 3\n.byte 2\n.long 2\n.quad linker_name, 3\n.byte 0\n2:\n"
+	".section .gnu_debugaltlink,\"\",@progbits\n.asciz \"shared.o\"\n.long 0x12345678\n";
+
 /* The linkage names at one symbol of the full program, as the program at `path` has them. */
 static char *name_at(int fd, const char *path, uint64_t address)
 {
@@ -586,6 +601,17 @@ static void assert_unnamed(const char *program, uint64_t address, uint64_t start
 
 	snprintf(expected, sizeof(expected), "0x%" PRIx64 " in %s", start, program);
 	assert_name(program, address, expected);
+}
+
+static void names_in_a_shared_file(void **state)
+{
+	(void)state;
+	folder_write(folder, "shared.s", shared_source);
+	folder_write(folder, "sharing.s", sharing_source);
+	assert_true(run("gcc -c shared.s && gcc -nostdlib -shared sharing.s -o sharing.so"));
+	assert_name("sharing.so", address_of("sharing.so", "linker_name") + 1, "shared_name");
+	assert_true(run("sed -i 's/0x12345678/0x12345679/' shared.s && gcc -c shared.s")); /* another one */
+	assert_name("sharing.so", address_of("sharing.so", "linker_name") + 1, "linker_name");
 }
 
 /* A debug file of another build is worse than none. */
@@ -821,6 +847,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(like_llvm),
 		cmocka_unit_test(separate_debug_file),
+		cmocka_unit_test(names_in_a_shared_file),
 		cmocka_unit_test(wrong_debug_file),
 		cmocka_unit_test(mini_debug_data),
 		cmocka_unit_test(dynamic_symbols_only),
