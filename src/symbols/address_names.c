@@ -112,12 +112,22 @@ static bool need_functions(struct sf_address_names *names, struct sf_elf *image)
 	return names->has_functions;
 }
 
-/* By a symbol, whose name may carry a version, name@VERSION. */
+/* The @ of name@VERSION or name@@VERSION; NULL: it has no version. Languages have an @ in names, with other characters behind. */
+static const char *find_version(const char *name)
+{
+	static const char version[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+~";
+	const char *at = strchr(name, '@');
+	const char *text = at ? at + 1 + (at[1] == '@') : NULL;
+
+	return text && *text && !text[strspn(text, version)] ? at : NULL;
+}
+
+/* By a symbol, whose name may carry a version. */
 static bool name_by_symbol(struct sf_location_names *texts, const char *name,
 			   struct sf_location *ret)
 {
 	char plain[1024];
-	const char *at = strchr(name, '@');
+	const char *at = find_version(name);
 
 	if (!at || at == name || (size_t)(at - name) >= sizeof(plain))
 		return sf_location_by_linkage(texts, name, ret);

@@ -688,6 +688,11 @@ static void versions_labels_and_indirect_functions(void **state)
 	label = address_of("labels", "bare_label");
 	assert_name("labels", label, "bare_label");
 	assert_name("labels", label + 3, "bare_label");
+	assert_true(run("objcopy --redefine-sym 'other=plain@@V_1.2-3' labels versioned"));
+	assert_name("versioned", address_of("labels", "other"), "plain");
+	/* As Crystal's compiler names a method by its class and the module that it is from. */
+	assert_true(run("objcopy --redefine-sym 'other=*Array(Int32)@Indexable(T)#each:Nil' labels crystal"));
+	assert_name("crystal", address_of("labels", "other"), "*Array(Int32)@Indexable(T)#each:Nil");
 }
 
 static void keep_function(size_t index, const struct sf_location *locations, size_t n, void *arg)
