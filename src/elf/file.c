@@ -50,6 +50,14 @@ static bool check_header(struct sf_elf *elf, bool is_data, struct sf_error *err)
 	return true;
 }
 
+/* The file's header is no code, where a segment of code begins with it. */
+static uint64_t first_code(const GElf_Phdr *segment)
+{
+	const uint64_t header = segment->p_offset < sizeof(Elf64_Ehdr) ? sizeof(Elf64_Ehdr) - segment->p_offset : 0;
+
+	return segment->p_vaddr + (header < segment->p_memsz ? header : 0);
+}
+
 static void find_code(struct sf_elf *elf)
 {
 	GElf_Phdr segment;
@@ -62,9 +70,9 @@ static void find_code(struct sf_elf *elf)
 		    __builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end))
 			continue;
 		if (elf->code_start == elf->code_end)
-			elf->code_start = segment.p_vaddr;
-		if (segment.p_vaddr < elf->code_start)
-			elf->code_start = segment.p_vaddr;
+			elf->code_start = first_code(&segment);
+		if (first_code(&segment) < elf->code_start)
+			elf->code_start = first_code(&segment);
 		if (end > elf->code_end)
 			elf->code_end = end;
 	}

@@ -35,7 +35,7 @@ struct sf_elf {
 	const struct sf_arch *arch;
 	size_t n_segments;
 	uint64_t entry;            /* the program's first instruction; a library's means nothing */
-	uint64_t code_start, code_end; /* what executable segments span; equal: there are none */
+	uint64_t code_start, code_end; /* what executable segments span, without the file's header; equal: there are none */
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
 	size_t build_id_size;
 	void *memory;              /* of a file in memory, from malloc */

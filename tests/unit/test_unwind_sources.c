@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -153,6 +154,50 @@ static void sections_win_in_order(void **state)
 	sf_unwind_close(made.block, made.table.header->size);
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), 2);
+	sf_unwind_close(made.block, made.table.header->size);
+}
+
+/* As GNU ld and gold leave it, where one segment has the file's header and the code. */
+static struct made build_with_header(const struct elf_part *parts, size_t n)
+{
+	const struct elf_description description = { .machine = EM_X86_64, .parts = parts, .n_parts = n };
+	const int fd = memfd_create("elf", MFD_CLOEXEC);
+	Elf64_Ehdr header;
+	struct made made;
+	size_t size;
+	char *file = elf_build(&description, &size);
+	Elf64_Phdr *segment;
+
+	memcpy(&header, file, sizeof(header));
+	segment = (Elf64_Phdr *)(file + header.e_phoff);
+	segment->p_offset = segment->p_vaddr = 0;
+	segment->p_filesz = segment->p_memsz = 2 * TEXT;
+	assert_int_equal(write(fd, file, size), size);
+	made = build_fd(fd);
+	close(fd);
+	free(file);
+	return made;
+}
+
+/* The linker keeps the size of a function that it drops, but begins it at 0. */
+static void a_dropped_function_has_no_rules(void **state)
+{
+	struct frames dropped = make_frames(false, 0, 1), kept = make_frames(false, TEXT, 2);
+	const uint64_t size = TEXT + 0x40;
+	const uint32_t cie = (uint32_t)dropped.size;
+	uint8_t both[128];
+	const struct elf_part parts[] = { text, section(".debug_frame", 0, both, dropped.size + kept.size) };
+	struct made made;
+	(void)state;
+
+	memcpy(dropped.bytes + 40, &size, 8);
+	memcpy(kept.bytes + 28, &cie, 4);
+	memcpy(both, dropped.bytes, dropped.size);
+	memcpy(both + dropped.size, kept.bytes, kept.size);
+	made = build_with_header(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT - 1), -1);
+	assert_int_equal(cfa_at(&made, TEXT), 2);
+	assert_int_equal(cfa_at(&made, TEXT + 16), -1);
 	sf_unwind_close(made.block, made.table.header->size);
 }
 
@@ -712,6 +757,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sections_win_in_order),
+		cmocka_unit_test(a_dropped_function_has_no_rules),
 		cmocka_unit_test(no_unwind_data_gives_no_rows),
 		cmocka_unit_test(found_through_its_segment),
 		cmocka_unit_test(compressed_sections),
