@@ -46,7 +46,10 @@ bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line);
 /* After the last line. */
 void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
 
-/* The function that begins at or last before the address; NULL: none. Valid until deinit. */
+/* No function that begins before this address goes on there. After the last line; sort again. False: no memory. */
+bool sf_kernel_symbols_end(struct sf_kernel_symbols *symbols, uint64_t address);
+
+/* The function that the address is in; NULL: none, or one that has no name. Valid until deinit. */
 const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address);
 
 /*

@@ -251,6 +251,33 @@ def test_kernel_frames(stillframe, tmp_path):
     assert any("pread" in names[1] and len(names) > 8 and names[-1] == "_start" for names in below if len(names) > 1), stacks[:3]
 
 
+FILTERED = """
+import ctypes, os, struct, sys, time
+instructions = 2000 * (struct.pack("HBBI", 0x20, 0, 0, 16) + struct.pack("HBBI", 0x24, 0, 0, 13)) + struct.pack("HBBI", 6, 0, 0, 0x7fff0000)
+code = ctypes.create_string_buffer(instructions, len(instructions))   # load an argument, multiply it; at last: allowed
+program = struct.pack("HxxxxxxP", len(instructions) // 8, ctypes.addressof(code))
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)    # PR_SET_NO_NEW_PRIVS
+assert libc.prctl(22, 2, program, 0, 0) == 0   # PR_SET_SECCOMP
+end = time.process_time() + 1
+while time.process_time() < end:
+    os.getppid()
+"""
+
+
+def test_filters_of_system_calls_have_no_name(stillframe, tmp_path):
+    """The kernel lists no name for them. The code that it lists last before them is a BPF program's, perhaps our own, or a module's."""
+    need_kernel_samples(stillframe)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", FILTERED)
+    assert done.status == 0, done
+    total = recording.total_shares()
+    in_filter = total.get("__seccomp_filter", 0) - recording.self_shares().get("__seccomp_filter", 0)
+    if in_filter < 0.2:
+        pytest.skip("this kernel interprets them")
+    assert total.get("[unknown in kernel]", 0) > 0.8 * in_filter, total
+    assert not [name for name in total if name.endswith(" [bpf]") and total[name] > 0.1], total
+
+
 def test_an_ordinary_user(tmp_path, everybodys):
     """At kernel.perf_event_paranoid 2, which is enough for own processes."""
     if paranoid() > 2:

@@ -47,7 +47,30 @@ static void test_functions_by_address(void **state)
 	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffff810000ff), "first");
 	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffff81000100), "second");
 	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc0002fff), "nf_hook [nf_tables]");
-	assert_string_equal(sf_kernel_symbols_find(&symbols, UINT64_MAX), "bpf_prog_6deef7357e7b4530_sd_fw [bpf]");
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc0009fff), "bpf_prog_6deef7357e7b4530_sd_fw [bpf]");
+}
+
+/* Behind them may be code that the kernel does not name. */
+static void test_functions_end(void **state)
+{
+	(void)state;
+	add("ffffffffc0002000 t nf_first\t[nf_tables]");
+	add("ffffffffc0008010 t nf_last\t[nf_tables]");
+	add("ffffffffc0019040 t bpf_prog_6deef7357e7b4530_sd_fw\t[bpf]");
+	add("ffffffffc00190c0 t bpf_prog_6deef7357e7b4530_two\t[bpf]");
+	add("ffffffffc0030000 t bpf_prog_6deef7357e7b4530_long\t[bpf]");
+	assert_true(sf_kernel_symbols_end(&symbols, 0xffffffffc0035000));
+	assert_true(sf_kernel_symbols_end(&symbols, 0xffffffffc0019080));
+	assert_true(sf_kernel_symbols_end(&symbols, 0xffffffffc00190c0)); /* another function begins there */
+	sf_kernel_symbols_sort(&symbols);
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc0007fff), "nf_first [nf_tables]");
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc0009fff), "nf_last [nf_tables]");
+	assert_null(sf_kernel_symbols_find(&symbols, 0xffffffffc000a000));
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc001907f), "bpf_prog_6deef7357e7b4530_sd_fw [bpf]");
+	assert_null(sf_kernel_symbols_find(&symbols, 0xffffffffc0019080));
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc00190c0), "bpf_prog_6deef7357e7b4530_two [bpf]");
+	assert_string_equal(sf_kernel_symbols_find(&symbols, 0xffffffffc0034fff), "bpf_prog_6deef7357e7b4530_long [bpf]");
+	assert_null(sf_kernel_symbols_find(&symbols, UINT64_MAX));
 }
 
 /* Names of modules and BPF programs may be others later. */
@@ -80,7 +103,7 @@ static void test_lines_that_name_nothing(void **state)
 	snprintf(line, sizeof(line), "ffffffff81000000 T %0700d", 1);
 	add(line);
 	sf_kernel_symbols_sort(&symbols);
-	assert_int_equal(strlen(sf_kernel_symbols_find(&symbols, UINT64_MAX)), 512);
+	assert_int_equal(strlen(sf_kernel_symbols_find(&symbols, 0xffffffff81000000)), 512);
 }
 
 /* Of the running kernel, as far as this user may see it. */
@@ -226,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_functions_by_address, tear_down),
+		cmocka_unit_test_teardown(test_functions_end, tear_down),
 		cmocka_unit_test_teardown(test_the_kernels_own_code, tear_down),
 		cmocka_unit_test_teardown(test_lines_that_name_nothing, tear_down),
 		cmocka_unit_test_teardown(test_the_running_kernel, tear_down),

@@ -14,6 +14,7 @@
 #include "base/hex.h"
 #include "base/search.h"
 #include "base/whole_io.h"
+#include "os/bpf_functions.h"
 #include "os/linux/proc.h"
 
 #define MAX_NAMES ((size_t)256 << 20)
@@ -122,24 +123,91 @@ bool sf_kernel_symbols_are_shown(void)
 	return address;
 }
 
+/*
+ * --- where functions end ---
+ *
+ * The kernel lists where functions begin, and code without a name may lie behind them: that of classic filters (seccomp's, in most
+ * containers) beside BPF programs (bpf_prog_kallsyms_add in kernel/bpf/core.c leaves it out). An end is a symbol without a name.
+ */
+
+#define BPF_CHUNK 64u  /* programs share pages, but no chunk of this size (BPF_PROG_CHUNK_SIZE) */
+#define PAGE 4096u     /* modules share none */
+
+static const char *name_of(const struct sf_kernel_symbols *symbols, size_t i)
+{
+	return symbols->names.items + symbols->symbols.items[i].name;
+}
+
+static bool is_bpf_program(const char *name)
+{
+	const size_t size = strlen(name);
+
+	return strncmp(name, "bpf_prog_", 9) == 0 && size > 6 && strcmp(name + size - 6, " [bpf]") == 0;
+}
+
+bool sf_kernel_symbols_end(struct sf_kernel_symbols *symbols, uint64_t address)
+{
+	const struct sf_kernel_symbol symbol = { .address = address, .name = symbols->names.n };
+
+	return add_name(symbols, "", "") && sf_vec_push(&symbols->symbols, symbol);
+}
+
+/* Of a program whose size is not known, only the first chunk is surely its own. */
+static bool end_programs(struct sf_kernel_symbols *symbols, const struct sf_bpf_functions *functions)
+{
+	const size_t n = symbols->symbols.n;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t start = symbols->symbols.items[i].address;
+		uint64_t end;
+
+		if (!is_bpf_program(name_of(symbols, i)))
+			continue;
+		end = sf_bpf_functions_end(functions, start);
+		if (!sf_kernel_symbols_end(symbols, end ? end : (start | (BPF_CHUNK - 1)) + 1))
+			return false;
+	}
+	return true;
+}
+
 bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols)
 {
 	bool fine = sf_kernel_symbols_are_shown() && sf_proc_lines("/proc/kallsyms", add_line, symbols);
+	struct sf_bpf_functions functions = { 0 };
 
+	if (fine)
+		sf_bpf_functions_load(&functions);
+	fine = fine && end_programs(symbols, &functions);
+	sf_bpf_functions_deinit(&functions);
 	sf_kernel_symbols_sort(symbols);
 	return fine && symbols->symbols.n;
+}
+
+static const char *module_of(const char *name)
+{
+	return name + strcspn(name, " ");
+}
+
+/* Whether the symbol reaches to the address, which is not behind the next one: what is last in a module ends with its page. */
+static bool reaches(const struct sf_kernel_symbols *symbols, size_t i, size_t next, uint64_t address)
+{
+	if (next < symbols->symbols.n &&
+	    (!*name_of(symbols, next) || strcmp(module_of(name_of(symbols, i)), module_of(name_of(symbols, next))) == 0))
+		return true;
+	return address - (symbols->symbols.items[i].address & ~(uint64_t)(PAGE - 1)) < 2 * PAGE;
 }
 
 /* Where several begin at one address the first line's name is taken. */
 const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address)
 {
-	size_t low = sf_count_before(symbols->symbols.n, i, symbols->symbols.items[i].address <= address);
+	const size_t next = sf_count_before(symbols->symbols.n, i, symbols->symbols.items[i].address <= address);
+	size_t low = next;
 
 	if (!low)
 		return NULL;
 	for (low--; low && symbols->symbols.items[low - 1].address == symbols->symbols.items[low].address;)
 		low--;
-	return symbols->names.items + symbols->symbols.items[low].name;
+	return *name_of(symbols, low) && reaches(symbols, low, next, address) ? name_of(symbols, low) : NULL;
 }
 
 bool sf_kernel_symbols_is_own(const struct sf_kernel_symbols *symbols, uint64_t address)
