@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/foreign_file.h"
 #include "base/whole_io.h"
 
@@ -260,6 +261,27 @@ static bool open_file(struct sf_image_files *files, struct sf_image *image, int3
 	return image->fd >= 0;
 }
 
+static uint64_t device_of(int fd)
+{
+	struct stat status;
+
+	return fd >= 0 && fstat(fd, &status) == 0 ? status.st_dev : 0;
+}
+
+uint64_t sf_mapping_volume(int32_t pid, const struct sf_mapping *mapping)
+{
+	SF_CLEANUP(close) int fd = mapping->path[0] == '/' ? sf_process_open_mapping(pid, mapping) : -1;
+
+	return device_of(fd);
+}
+
+static void note_volume(struct sf_image *image)
+{
+	const uint64_t device = image->from_memory ? 0 : device_of(image->fd);
+
+	image->volume = device == image->device ? 0 : device;
+}
+
 bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
 {
 	if (!may_open(files, image))
@@ -269,6 +291,7 @@ bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, i
 	if (image->fd >= 0) {
 		files->n_open++;
 		note_times(image);
+		note_volume(image);
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
 	}
 	return true;

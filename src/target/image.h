@@ -25,7 +25,8 @@ struct sf_image {
 	bool     is_kernel;     /* no file: code of the kernel, by its addresses */
 	bool     is_perf_map;   /* no ELF file, but the names of code in no file (perf_map_file.h) */
 	bool     deleted;       /* the path is gone or names another file now */
-	uint64_t inode, device;
+	uint64_t inode, device; /* as in the list of mappings */
+	uint64_t volume;        /* the open file's own device, where it is another one: other files may have both numbers; 0: it is not */
 	int64_t  changed_ns, written_ns; /* of the open file: st_ctim and st_mtim while its content was this image's */
 	bool     is_rewritten;  /* it has other content by now: fd names nothing of this image any more, ... */
 	struct sf_image *successor; /* ... and this is the image of the other content, once a process shows it; not owned */
@@ -55,6 +56,12 @@ bool sf_is_perf_map_path(const char *path);
  * or written to. For good: the image's file is not used any more.
  */
 bool sf_image_is_rewritten(struct sf_image *image);
+
+/*
+ * The device of the file behind a mapping, by the file itself. On btrfs that is another one for each subvolume, where the list
+ * of mappings has one for all, and files of several subvolumes have the same number. 0: it cannot be had.
+ */
+uint64_t sf_mapping_volume(int32_t pid, const struct sf_mapping *mapping);
 
 /*
  * Closes the file: for an agent, which must not hold descriptors in a process that is not its own. A table that is missing by

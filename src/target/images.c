@@ -2,7 +2,8 @@
 /*
  * The list of the images that the watched processes map.
  *
- * Two mappings are of one image when device, inode and path agree, unless the file was written to in between. Mappings without
+ * Two mappings are of one image when device, inode and path agree, unless the file was written to in between, or is on a volume
+ * that shares its numbers with others: containers on btrfs have other files with the same three. Mappings without
  * a file (the vDSO) are one per session, as all processes share it.
  */
 #include "target/images.h"
@@ -233,12 +234,25 @@ static struct sf_image *find_latest(const struct sf_images *images, const char *
 	return image;
 }
 
+/* The same for a process: where the image's file may not be the only one with this key, the key becomes that of this one. */
+static struct sf_image *find_own(const struct sf_images *images, int32_t pid, const struct sf_mapping *mapping, char key[MAX_KEY],
+				 size_t *size)
+{
+	struct sf_image *known = find_latest(images, key, *size);
+	const uint64_t volume = known && known->volume ? sf_mapping_volume(pid, mapping) : 0;
+
+	if (!volume || volume == known->volume)
+		return known;
+	*size = add_build_id(key, *size, (const uint8_t *)&volume, sizeof(volume));
+	return find_latest(images, key, *size);
+}
+
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping)
 {
 	char key[MAX_KEY];
-	const size_t size = make_key(key, mapping);
-	struct sf_image *known = find_latest(images, key, size), *image;
+	size_t size = make_key(key, mapping);
+	struct sf_image *known = find_own(images, pid, mapping, key, &size), *image;
 
 	if (known && !sf_image_is_rewritten(known))
 		return known;
@@ -257,7 +271,8 @@ struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 
 /*
  * An image of the same file by another path: the kernel's records have paths as seen from the root of the process, and lists of
- * mappings as seen from ours. While an image has its file open, no other file can have the file's number.
+ * mappings as seen from ours. While an image has its file open, no other file can have the file's number, but on another
+ * volume.
  */
 static struct sf_image *find_same_file(const struct sf_images *images, const struct sf_image_seen *seen)
 {
@@ -265,7 +280,7 @@ static struct sf_image *find_same_file(const struct sf_images *images, const str
 		struct sf_image *image = images->all.items[i];
 
 		if (image->fd >= 0 && !image->from_memory && image->inode == seen->inode && image->device == seen->device &&
-		    (!seen->build_id_size || sf_image_seen_as(seen, image->build_id, image->build_id_size)))
+		    (seen->build_id_size ? sf_image_seen_as(seen, image->build_id, image->build_id_size) : !image->volume))
 			return image;
 	}
 	return NULL;

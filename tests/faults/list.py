@@ -156,6 +156,8 @@ FAULTS = [
     ("elf/file.c", "(header < segment->p_memsz ? header : 0)", "0 * header", "test_unwind_sources"),
     ("os/linux/kernel_symbols.c", "return *name_of(symbols, low) && reaches(symbols, low, next, address) ?", "return *name_of(symbols, low) ?", "test_kernel_symbols"),
     ("os/linux/kernel_symbols.c", "(!*name_of(symbols, next) || ", "(", "test_kernel_symbols"),
+    ("target/images.c", "if (!volume || volume == known->volume)", "if (1)", "test_images"),
+    ("target/image.c", "image->volume = device == image->device ? 0 : device;", "image->volume = 0;", "test_images"),
     ("elf/facts.c", "if (offset == start)", "if (0)", "test_images"),
     ("symbols/ranges.c", "(section->size - at < 2 * STEP ? section->size - at : 2 * STEP)", "2 * STEP", "test_address_names"),
     ("symbols/sources.c", "sf_elf_open_data(path, ret, NULL)", "sf_elf_open_path(path, ret, NULL)", "test_symbols"),

@@ -138,6 +138,25 @@ static void a_file_is_found_at_its_path(void **state)
 	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), image);
 }
 
+/* As on btrfs, where the list of mappings has one device for all subvolumes, and their files have the same numbers. */
+static void a_file_of_another_volume_is_another_one(void **state)
+{
+	struct sf_mapping mapping = own_mapping(program);
+	struct sf_image *image = sf_images_find(images, getpid(), &mapping), *first, *second;
+
+	(void)state;
+	assert_int_equal(image->volume, 0);
+	mapping.device++;
+	first = sf_images_find(images, getpid(), &mapping);
+	assert_true(first != image && first->volume + 1 == mapping.device);
+	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), first);
+	first->volume++;
+	second = sf_images_find(images, getpid(), &mapping);
+	assert_true(second && second != first && second != image);
+	assert_int_equal(second->volume + 1, first->volume);
+	assert_ptr_equal(sf_images_find(images, getpid(), &mapping), second);
+}
+
 static void another_file_at_its_path_is_not_taken(void **state)
 {
 	struct sf_mapping mapping = own_mapping(program);
@@ -336,6 +355,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_file_is_found_at_its_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_of_another_volume_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_at_its_path_is_not_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(its_vdso_is_ours, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_later_process_shows_the_file, set_up, tear_down),
