@@ -29,6 +29,7 @@ struct wait {
 	uint64_t address;
 	uint32_t expected;       /* the value at which the kernel let the thread wait */
 	bool     inherits;       /* by priority inheritance: the kernel's rule says what the word means */
+	bool     is_private;     /* only the process's own threads can wake it, and not the kernel when a thread ends */
 };
 
 /* A mutex's word is its first one. */
@@ -72,12 +73,16 @@ static bool find_rwlock(const struct wait *wait, struct sf_lock_wait *ret)
 	return is_written(wait, by_phase, ret) != is_written(wait, by_writer, ret);
 }
 
-/* The word is the id of the thread that is waited for; the kernel clears it when that thread ends. */
+/*
+ * The word is the id of the thread that is waited for. The kernel clears it when that thread ends, and wakes those who wait for it by
+ * a futex that is not private (kernel: kernel/fork.c, mm_release()). musl's word is another one, and private: a number for whether
+ * the thread is joinable, which may look like an id (musl: src/thread/pthread_join.c).
+ */
 static bool find_join(const struct wait *wait, struct sf_lock_wait *ret)
 {
 	uint32_t tid;
 
-	if (sf_process_read(wait->pid, &tid, wait->address, sizeof(tid)) != sizeof(tid) || !tid || tid != wait->expected)
+	if (wait->is_private || sf_process_read(wait->pid, &tid, wait->address, sizeof(tid)) != sizeof(tid) || !tid || tid != wait->expected)
 		return false;
 	ret->kind = SF_WAIT_FOR_END;
 	ret->owner = (int32_t)tid;
@@ -119,7 +124,8 @@ bool sf_libc_lock_wait(int32_t pid, const char *function, const uint64_t args[6]
 {
 	const int operation = (int)args[1] & FUTEX_CMD_MASK;
 	const struct wait wait = { .pid = pid, .address = args[0], .expected = (uint32_t)args[2],
-				   .inherits = operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2 };
+				   .inherits = operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2,
+				   .is_private = args[1] & FUTEX_PRIVATE_FLAG };
 	const size_t i = find_function(function);
 
 	*ret = (struct sf_lock_wait){ .timed = args[3] != 0 };

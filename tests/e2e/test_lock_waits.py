@@ -2,12 +2,13 @@
 """dump: who waits for whom, and who waits in a circle. Nothing is said that the memory of the process does not prove."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
 
 from conftest import PROGRAMS, need_root
-from processes import tids_of, wait_until_asleep
+from processes import tids_of, until, wait_until_asleep
 
 pytestmark = pytest.mark.waits
 
@@ -133,3 +134,39 @@ def test_in_a_pid_namespace(stillframe, target):
     wait_until_asleep(pid, "lock_wait")
     dump = stillframe.dump(pid)
     assert circles(dump) == [BOTH] and dump["circles"][0]["threads"][0] in tids_of(pid)
+
+
+JOINS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *rest(void *arg) { pause(); return arg; }
+int main(void)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, rest, NULL);
+	puts("ready");
+	fflush(stdout);
+	return pthread_join(threads[1], NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("compiler, known", [("gcc", True), ("musl-gcc", False)])
+def test_a_join_in_a_pid_namespace(stillframe, target, tmp_path, compiler, known):
+    """musl's word for a thread that can be joined is 2, which is the id of a thread here: of another one."""
+    need_root()
+    if not shutil.which(compiler):
+        pytest.skip("%s is not installed" % compiler)
+    source, program = tmp_path / "joins.c", tmp_path / "joins"
+    source.write_text(JOINS)
+    subprocess.run([compiler, "-g", "-O1", "-static", "-pthread", "-o", program, source], check=True)
+    t = target(["unshare", "--pid", "--fork", "--kill-child", str(program)])
+    pid = int(open("/proc/%d/task/%d/children" % (t.pid, t.pid)).read().split()[0])
+    tids = tids_of(pid)
+    until(lambda: open("/proc/%d/syscall" % pid).read().startswith("202 "), "it joins")
+    lock = stillframe.dump(pid)["threads"][0]["lock"]
+    assert [open("/proc/%d/task/%d/status" % (pid, tid)).read().split("NSpid:")[1].split()[1] for tid in tids] == ["1", "2", "3"]
+    assert ((lock["kind"], lock["owner"]) == ("end", tids[2]) if known else lock is None), (lock, tids)
