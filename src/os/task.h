@@ -69,6 +69,9 @@ static inline bool sf_task_same_place(const struct sf_task_look *a, const struct
 	return a->placed && b->placed && a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc;
 }
 
+/* Whether the thread runs, or is still in the call of the look, with the same arguments. */
+bool sf_task_is_as_seen(const struct sf_task *task, const struct sf_task_look *look);
+
 /* The registers that a look gives: pc, sp and the arguments of the call. `look` must be placed. */
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
 

@@ -38,15 +38,6 @@ struct dumping {
 	uint64_t busy_ns;    /* for so long threads that another tracer had were waited for */
 };
 
-/* A debugger that has the process is no obstacle: threads that sleep or are stopped can be read. */
-bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err)
-{
-	const enum sf_hold result = sf_hold_allowed(pid);
-
-	return result == SF_HOLD_REQUESTED || result == SF_HOLD_BUSY ||
-	       sf_hold_explain(pid, pid, result, err);
-}
-
 /* *want becomes what the next copy needs, if that can have what this one lacks; 0: it cannot. */
 static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t *want)
 {
@@ -143,20 +134,36 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 	return complete;
 }
 
-static void dump_held(struct dumping *dumping, struct sf_dump_seen *seen)
+/* A thread that has left the call in which it was seen stands where it ran. */
+static void describe_held(const struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task_look *look)
+{
+	if (!look->placed || sf_copy_is_at(dumping->copy, look))
+		return;
+	seen->state = SF_STATE_RUNNING;
+	seen->syscall = SF_SYSCALL_NONE;
+}
+
+/* Walks take long where they read files, so each hold has a look before it. False: the thread is to be looked at anew. */
+static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task, const struct sf_task_look *look)
 {
 	uint32_t want = SF_COPY_FIRST;
+	int loss = seen->loss;      /* where the next hold does not come about: of the still before */
+	bool fine = true;
 
 	if (sf_task_stays_in_kernel(dumping->pid, seen->tid)) {
 		sf_copy_none(dumping->pid, seen->tid, dumping->copy);
 		seen->unheld = true;
 		walk_taken(dumping, seen, &want);
-		return;
+		return true;
 	}
-	while (want && hold_once(dumping, seen, want)) {
+	while (want && (fine = sf_task_is_as_seen(task, look)) && hold_once(dumping, seen, want)) {
 		seen->unheld = false;
+		describe_held(dumping, seen, look);
 		walk_taken(dumping, seen, &want);
+		loss = -1;
 	}
+	seen->loss = loss < 0 ? -1 : seen->loss;
+	return fine;
 }
 
 /* Reads and walks it where it sleeps; *end_ret is how the walk ended. */
@@ -213,7 +220,8 @@ static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
 
 	describe_sleep(dumping, seen, look);
 	if (is_stopped_in_code(seen) && may_be_held(dumping, seen)) {
-		dump_held(dumping, seen);
+		if (!dump_held(dumping, seen, task, look))
+			return false;
 		if (seen->loss < 0)
 			return true;
 	}
@@ -223,9 +231,7 @@ static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
 	describe_sleep(dumping, seen, look);
 	if (result == SF_COPY_NOT_PLACED && seen->state != SF_STATE_STOPPED)
 		seen->loss = SF_LOSS_DENIED;
-	if (result == SF_COPY_DONE && end == SF_END_REGISTER && may_be_held(dumping, seen))
-		dump_held(dumping, seen);
-	return true;
+	return result != SF_COPY_DONE || end != SF_END_REGISTER || !may_be_held(dumping, seen) || dump_held(dumping, seen, task, look);
 }
 
 static enum sf_copy_result take_saved(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_saved *saved)
@@ -266,6 +272,14 @@ static bool dump_saved(struct dumping *dumping, struct sf_dump_seen *seen)
 	return false;
 }
 
+static bool dump_seen(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task, const struct sf_task_look *look)
+{
+	if (look->state != SF_STATE_RUNNING)
+		return dump_asleep(dumping, seen, task, look);
+	seen->state = SF_STATE_RUNNING;
+	return dump_held(dumping, seen, task, look);
+}
+
 static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 {
 	struct sf_task_look look;
@@ -274,13 +288,8 @@ static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 	if (!sf_task_open(dumping->pid, seen->tid, &task))
 		return;
 	sf_task_name(dumping->pid, seen->tid, seen->name);
-	for (int i = 0; i < TRIES && sf_task_look(&task, &look); i++) {
-		if (look.state == SF_STATE_RUNNING) {
-			seen->state = SF_STATE_RUNNING;
-			dump_held(dumping, seen);
-			break;
-		}
-		if (dump_asleep(dumping, seen, &task, &look))
+	for (int i = 1; i <= TRIES && sf_task_look(&task, &look); i++) {
+		if (dump_seen(dumping, seen, &task, &look) || (i == TRIES && seen->loss < 0))
 			break;
 		seen->loss = SF_LOSS_MOVED;
 	}
@@ -313,8 +322,7 @@ static void dump_thread(struct dumping *dumping, int32_t tid)
 		dumping->first_loss = seen.loss;
 	}
 	dumping->any |= is_shown(&seen);
-	dumping->failed = dumping->failed ||
-			  !dumping->sink->thread(dumping->sink->arg, &seen, dumping->err);
+	dumping->failed = dumping->failed || !dumping->sink->thread(dumping->sink->arg, &seen, dumping->err);
 }
 
 /* Threads that were asked for and did not stand: let go of what stands by now. */
@@ -386,8 +394,7 @@ bool sf_ptrace_dump_saved(int32_t pid, const struct sf_saved_source *source, con
 	return fine && (dumping.any || explain_nothing(&dumping, err));
 }
 
-bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
-		    struct sf_error *err)
+bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost, struct sf_error *err)
 {
 	return sf_ptrace_dump_saved(pid, NULL, sink, cost, err);
 }

@@ -217,6 +217,15 @@ static bool note_pace(const struct sf_capture *capture, const struct sf_sink *si
 	return sink->note(sink->arg, capture->options.pid, text, err);
 }
 
+/* A debugger that has the process is no obstacle: threads that sleep or are stopped can be read. */
+bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err)
+{
+	const enum sf_hold result = sf_hold_allowed(pid);
+
+	return result == SF_HOLD_REQUESTED || result == SF_HOLD_BUSY ||
+	       sf_hold_explain(pid, pid, result, err);
+}
+
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	bool fine = sf_outside_run(capture, sink, sample_until_over, err);

@@ -20,6 +20,7 @@
 #define SHRINK 64           /* copies take one of so many parts off what is too much */
 /* Behind the end of a stack that was copied whole, or of what was there of it: so far a walk may look. */
 #define BEHIND ((uint64_t)64 << 10)
+#define MAX_CALL 4u                      /* bytes of the instruction that makes a system call */
 #define MAX_FRAME 4096u                  /* of a stack without a copy: from the start of a frame to what a walk reads first */
 #define MAX_SEARCHED ((uint64_t)1 << 20) /* bytes of a window, for a lead */
 
@@ -148,6 +149,11 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *
 		return false;
 	copy_stacks(pages, ret->regs.r[sf_arch_host()->sp], plan, ret);
 	return true;
+}
+
+bool sf_copy_is_at(const struct sf_stack_copy *copy, const struct sf_task_look *look)
+{
+	return copy->regs.r[sf_arch_host()->sp] == look->sp && look->pc - copy->regs.pc <= MAX_CALL;
 }
 
 void sf_copy_none(int32_t pid, int32_t tid, struct sf_stack_copy *ret)

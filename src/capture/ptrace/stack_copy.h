@@ -111,6 +111,9 @@ uint32_t sf_copy_plan_room(const struct sf_copy_plan *plan);
 bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_copy_plan *plan, struct sf_pages *pages,
 		  struct sf_stack_copy *ret);
 
+/* Whether a held thread stands in the call of the look, or before it, to make it again. */
+bool sf_copy_is_at(const struct sf_stack_copy *copy, const struct sf_task_look *look);
+
 /* The kernel's frames, behind the stacks; and the bytes behind the struct. */
 const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy);
 uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy);

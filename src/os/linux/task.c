@@ -234,6 +234,16 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 	return ret->state == SF_STATE_RUNNING || ret->placed || look_without_registers(task, ret);
 }
 
+bool sf_task_is_as_seen(const struct sf_task *task, const struct sf_task_look *look)
+{
+	struct sf_task_look now;
+
+	if (!sf_task_look(task, &now))
+		return false;
+	return now.state == SF_STATE_RUNNING ||
+	       (sf_task_same_place(look, &now) && memcmp(look->args, now.args, sizeof(now.args)) == 0);
+}
+
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 {
 	const struct sf_arch *arch = sf_arch_host();
