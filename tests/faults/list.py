@@ -115,6 +115,7 @@ FAULTS = [
     ("frozen/unwind/step_chain.c", "sf_go_steps_to_record(&inside, fp) && find_call_in", "find_call_in", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "region && region->table && region->table->header->flags & SF_TABLE_GO;", "region;", "test_step_chain"),
     ("frozen/unwind/step_chain.c", "cursor->still->arch->is_behind_call(&code, pc, &target) || sf_is_goexit(cursor->still, pc)", "(target = pc) != 0 && code.copied == code.copied", "test_step_chain"),
+    ("capture/ptrace/stack_copy.c", "return stood ? SF_COPY_DONE :", "return stood && ret->switches ? SF_COPY_DONE :", "test_saved_stills"),
     ("capture/ptrace/dump_engine.c", "(fine = sf_task_is_as_seen(task, look))", "(fine = task && look)", "test_dump_holds"),
     ("capture/ptrace/dump_engine.c", "seen->loss = loss < 0 ? -1 : seen->loss;", "(void)loss;", "test_dump_holds"),
     ("capture/perf/record.c", "mark == PERF_CONTEXT_KERNEL && end > at", "end > at", "test_perf_record"),

@@ -299,6 +299,27 @@ static void one_that_was_about_to_run(void **state)
 	assert_false(sf_saved_stood(&source, &saved, &switches));
 }
 
+/* A new thread that waits for its first CPU is there all the same: its count is 0, as that of one that has ended. */
+static void one_that_has_never_run(void **state)
+{
+	const struct sf_saved_source source = { .get = get_later };
+	const struct sf_copy_plan plan = { .size = 4096 };
+	uint64_t stack[64] = { MARK };
+	struct sf_stack_copy *copy = malloc(sizeof(*copy) + COPY_BYTES);
+	struct sf_pages pages = { 0 };
+
+	(void)state;
+	assert_non_null(copy);
+	is_on_cpu = false;
+	later = (struct sf_saved){ .pid = getpid(), .tid = getpid(), .look = { .state = SF_STATE_RUNNABLE, .placed = true } };
+	later.look.sp = later.look.pc = (uint64_t)(uintptr_t)stack;
+	assert_int_equal(sf_copy_saved(&source, &later, &plan, &pages, copy), SF_COPY_DONE);
+	is_on_cpu = true;
+	assert_int_equal(sf_copy_saved(&source, &later, &plan, &pages, copy), SF_COPY_GONE);
+	sf_pages_close(&pages);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +327,7 @@ int main(void)
 		cmocka_unit_test(what_proc_shows),
 		cmocka_unit_test(each_look),
 		cmocka_unit_test(one_that_was_about_to_run),
+		cmocka_unit_test(one_that_has_never_run),
 	};
 
 	return cmocka_run_group_tests(tests, start_child, end_child);

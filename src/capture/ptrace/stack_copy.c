@@ -196,7 +196,7 @@ enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const st
 	ret->regs = saved->regs;
 	copy_stacks(pages, saved->look.sp, plan, ret);
 	stood = sf_saved_stood(source, saved, &ret->switches);
-	return !ret->switches ? SF_COPY_GONE : stood ? SF_COPY_DONE : SF_COPY_MOVED;
+	return stood ? SF_COPY_DONE : ret->switches ? SF_COPY_MOVED : SF_COPY_GONE;
 }
 
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
