@@ -10,6 +10,7 @@ struct sf_bpf_row {
 	int pid, tid;
 	unsigned int state;            /* task_struct.__state */
 	unsigned int on_cpu;           /* 1: it runs, and its registers are not those below */
+	unsigned int queued, pad;      /* 1: it waits for a CPU, whatever its state */
 	unsigned long long switches;   /* times that it was put on a CPU (struct sf_task_run) */
 	unsigned long long left_before, left_after; /* times that it left one: read before all others, and behind on_cpu */
 	unsigned long long regs[SF_BPF_REGS];

@@ -201,7 +201,7 @@ struct reading {
 
 static uint8_t state_of(const struct sf_bpf_row *row)
 {
-	if (row->state == 0 || row->state & TASK_WAKING)
+	if (row->queued || row->state == 0 || row->state & TASK_WAKING)
 		return SF_STATE_RUNNABLE;
 	return row->state & TASK_STOPPED_OR_TRACED ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 }

@@ -31,11 +31,17 @@ struct sched_info {
 	unsigned long pcount;
 };
 
+struct sched_entity {
+	unsigned char sched_delayed; /* from Linux 6.12 on */
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int exit_state;
 	int on_cpu;
+	int on_rq;
+	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
@@ -83,13 +89,23 @@ static unsigned long times_left(const struct task_struct *task)
 	return task->nvcsw + task->nivcsw;
 }
 
+/* Whether it is in a run queue, but for one that goes to sleep and is kept there for a while (kernel/sched/fair.c: set_delayed()). */
+static int is_queued(const struct task_struct *task)
+{
+	if (!task->on_rq)
+		return 0;
+	return !(bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed);
+}
+
 /*
  * The order of the loads is the proof, and x86-64 keeps it. The kernel counts a switch to a thread a moment before the
  * thread is on the CPU (kernel/sched/core.c: prepare_task_switch()), so a thread that is about to run has its new
  * count, and is on none.
  *
- * - A thread that is blocked between two loads that see it on no CPU was not about to run at the second: it is awake
- *   before it is counted. If its switch count is the same later, it has not run since before its registers were read.
+ * - A thread that is in no run queue is put into one, and is counted, before it runs. So if its switch count, which was read before
+ *   that, is the same later, it has not run since. Its state does not show that: one that the kernel displaces on its way to sleep
+ *   has its new state, stays in the queue, and comes back without being counted (kernel/sched/stats.h: sched_info_depart(),
+ *   sched_info_arrive()), also when it was woken meanwhile.
  * - Of one that waits for a CPU it is shown by how often it has left one (struct sf_saved): that rises before it is on
  *   none again.
  */
@@ -102,6 +118,8 @@ static void fill(struct task_struct *task, struct sf_bpf_row *row)
 	row->on_cpu = task->on_cpu != 0;
 	barrier();
 	row->state = task->__state;
+	barrier();
+	row->queued = is_queued(task);
 	barrier();
 	row->on_cpu |= task->on_cpu != 0;
 	barrier();
