@@ -21,6 +21,12 @@ struct sf_tracepoint {
 /* False: there is none of this name, or this user may not read of it; err says which. */
 bool sf_tracepoint_find(const char *system, const char *name, struct sf_tracepoint *ret, struct sf_error *err);
 
+/*
+ * Whether the fields of records name threads as this process does: by the ids of the first pid namespace. (The ids that the kernel's
+ * perf events add to a record are always those of the namespace of who opened the event.) Else err says so.
+ */
+bool sf_tracepoints_name_threads(struct sf_error *err);
+
 /* The offset of a field in the record; below 0: there is none, or it has not this size. */
 int sf_tracepoint_field(const struct sf_tracepoint *tracepoint, const char *field, unsigned size);
 

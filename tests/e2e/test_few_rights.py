@@ -23,6 +23,7 @@ KERNEL = "perf events do not show what threads do in the kernel (kernel.perf_eve
 HELD = "time in the kernel was found by holds only; sleeping threads were looked at some times a second: "
 NO_BPF = "the BPF program cannot be loaded: "
 # Findings of doctor.
+WAKINGS, FIRST = "wakings of threads can be recorded", "by the ids of the first pid namespace, and stillframe is in another one"
 EVENTS, HIDDEN, SAVED = "perf events may be opened", "kernel.perf_event_paranoid is", "the kernel says what it has saved"
 SPINNERS, SLEEPERS = 1, 4
 CPU_TICKS = 20   # hundredths of a second of CPU time for which the program is recorded
@@ -134,8 +135,10 @@ ROWS = [
         dump=FILTER.replace("a ", "A ", 1), dump_status=1, doctor=(("engine ptrace", FILTER), (HIDDEN, PERFMON))),
     Row("a kernel without BTF", without_btf, refused=("bpf", errno.EINVAL), engine="perf", notes=("it needs CONFIG_DEBUG_INFO_BTF",),
         dump="by ptrace: " + NO_BPF, doctor=((SAVED, "CONFIG_DEBUG_INFO_BTF"),)),
-    Row("a PID namespace", pid_namespace, engine="perf", dump="by bpf"),
-    Row("another root folder", root_folder, engine="perf", dump="by bpf"),
+    Row("a PID namespace", pid_namespace, engine="perf", dump="by bpf", notes=("wakings of threads were not recorded", FIRST),
+        doctor=((WAKINGS, FIRST),)),
+    Row("another root folder", root_folder, engine="perf", dump="by bpf", notes=("wakings of threads were not recorded", FIRST),
+        doctor=((WAKINGS, FIRST),)),
     Row("a user namespace", user_namespace, level=2, engine="perf", notes=(HELD + KERNEL + OUTSIDE,), dump="by ptrace: " + NO_BPF,
         doctor=((HIDDEN, OUTSIDE), (SAVED, OUTSIDE + " and CAP_BPF"))),
     Row("50 MB and a tenth of a CPU", control_group, engine="perf", dump="by bpf"),

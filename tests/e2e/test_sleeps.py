@@ -5,11 +5,12 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 import pytest
 
-from conftest import NOBODY, PROGRAMS, need_findings, paranoid
+from conftest import NOBODY, PROGRAMS, need_findings, need_root, paranoid
 from processes import until
 from recordings import Recording, so_far
 
@@ -61,6 +62,34 @@ def test_each_sleep_is_a_sample_of_its_length(stillframe, tmp_path):
         assert waker == "an interrupt" or all(re.search(r"\bwoken by %s\b" % waker, row[2]) for row in seen), (kind, seen)
     for kind, name in (("futex", "word"), ("mutex", "mutex_at")):
         assert all(row[2].startswith("futex 0x%x, " % address[name]) for row in sleeps_in(recording, "in_" + kind) if row[0] > 0.01)
+
+
+NAPS = """
+import threading, time
+threads = [threading.Thread(target=time.sleep, args=(0.3,)) for _ in range(60)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_ids_of_another_namespace(stillframe, tmp_path):
+    """The tracepoints name threads by their ids in the first pid namespace. In another one a thread has the id of one that wakes all the
+    time outside, and its nap is as long as it is all the same."""
+    need_root()
+    last = "/proc/sys/kernel/ns_last_pid"
+    if not os.path.exists(last):
+        pytest.skip("this kernel does not let the next id be chosen")
+    outside = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.002)"])
+    try:
+        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", 'echo $1 > %s; shift; exec "$@"' % last, "sh",
+                  str(outside.pid - 40)]
+        done, recording = stillframe.record(tmp_path / "r.sfr", *HOW, "--", sys.executable, "-c", NAPS, prefix=inside)
+    finally:
+        outside.kill()
+        outside.wait()
+    assert done.status == 0 and "wakings of threads were not recorded" in " ".join(done.err.split()), done
+    naps = dict(recording.rows("SELECT t.tid, max(s.wall_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread GROUP BY t.tid"))
+    assert naps[outside.pid] >= 0.29, (outside.pid, naps)
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ static void examine_wakings(sf_finding_fn *report, void *arg)
 	struct sf_error err = { 0 };
 
 	if (tracepoint)
-		report(arg, sf_tracepoint_find("sched", "sched_waking", tracepoint, &err),
+		report(arg, sf_tracepoints_name_threads(&err) && sf_tracepoint_find("sched", "sched_waking", tracepoint, &err),
 		       "wakings of threads can be recorded (the tracepoint sched_waking)", err.text);
 	free(tracepoint);
 }

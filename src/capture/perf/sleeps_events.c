@@ -23,6 +23,8 @@ static bool find_wakings(struct sf_perf_sleeps *sleeps, struct sf_tracepoint tra
 {
 	static const char *const names[2] = { "sched_waking", "sched_wakeup" };
 
+	if (!sf_tracepoints_name_threads(err))
+		return false;
 	for (int i = 0; i < 2; i++) {
 		if (!sf_tracepoint_find("sched", names[i], &tracepoints[i], err))
 			return false;

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define FIRST_PID_NAMESPACE 0xeffffffcu
 
 /* Where systems mount it. The second one is that of old systems. */
 static const char *const folders[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
@@ -105,6 +107,17 @@ bool sf_tracepoint_find(const char *system, const char *name, struct sf_tracepoi
 	ret->number = fine ? (uint32_t)strtoul(number, NULL, 10) : 0;
 	close(events);
 	return fine;
+}
+
+/* By the number that the first namespace has in all kernels (kernel: include/uapi/linux/nsfs.h, PID_NS_INIT_INO). */
+bool sf_tracepoints_name_threads(struct sf_error *err)
+{
+	struct stat status;
+
+	if (stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == FIRST_PID_NAMESPACE)
+		return true;
+	return sf_fail(err, SF_E_DENIED, "the kernel's records name threads by the ids of the first pid namespace, and stillframe is in "
+		       "another one");
 }
 
 /* Lines such as "field:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;". */
