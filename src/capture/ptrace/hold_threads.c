@@ -97,6 +97,11 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 			sf_relay_drop(capture->relay);
 			return;
 		}
+	} else if (thread->look.placed && !sf_copy_is_at(copy, &thread->look)) {
+		/* It has left its sleep before it stood: no sample. Its time stays in the accounts until the next look. */
+		thread->hold.unsent_ns += hold_ns;
+		sf_relay_drop(capture->relay);
+		return;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
 		copy->state = state_held_asleep(thread, held);
