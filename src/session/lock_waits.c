@@ -66,9 +66,13 @@ static const char *libc_function(const struct sf_dump *dump, const struct sf_dum
 	return NULL;
 }
 
-/* Whether the thread is still in the call in which its stack was read. */
-static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_seen *seen, uint64_t switches)
+/*
+ * Whether the thread is still in the call in which its stack was read, and where the stack says: a runtime's threads wait for all
+ * things by the same word each.
+ */
+static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_thread *thread, uint64_t switches)
 {
+	const struct sf_dump_seen *seen = &thread->seen;
 	struct sf_task task;
 	struct sf_task_look look;
 	bool same;
@@ -78,6 +82,7 @@ static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_seen *se
 	if (!sf_task_open(dump->pid, seen->tid, &task))
 		return false;
 	same = sf_task_look(&task, &look) && look.placed && look.syscall == seen->syscall &&
+	       thread->trace.n && look.sp == thread->trace.items[0].sp && look.pc == thread->trace.items[0].pc &&
 	       memcmp(look.args, seen->args, 4 * sizeof(*look.args)) == 0;
 	sf_task_close(&task);
 	return same;
@@ -125,7 +130,7 @@ static bool find_wait(struct found *found, size_t i)
 	if (!function && !found->runtimes)
 		return true;
 	found->switches[i] = sf_task_switches(dump->pid, thread->seen.tid);
-	if (!is_in_call(dump, &thread->seen, found->switches[i]) || !read_lock(found, thread, function, &lock))
+	if (!is_in_call(dump, thread, found->switches[i]) || !read_lock(found, thread, function, &lock))
 		return true;
 	if (!found->switches[i] || sf_task_switches(dump->pid, thread->seen.tid) != found->switches[i])
 		return false;

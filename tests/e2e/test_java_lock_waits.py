@@ -55,3 +55,20 @@ def test_as_jstack_says(stillframe, target, jdk, options):
     assert sorted(sorted(names[tid] for tid in circle["threads"]) for circle in dump["circles"]) == CIRCLES
     timed = {thread["name"] for thread in dump["threads"] if thread["lock"] and thread["lock"]["timed"]}
     assert timed == {"for a while"} and not any(circle["timed"] for circle in dump["circles"])
+
+
+@pytest.mark.parametrize("engine", ["auto", "ptrace"])
+def test_the_wait_is_the_one_of_the_stack(stillframe, target, jdk, engine):
+    """The JVM lets a thread sleep on the same word for each lock. Between its stack and its lock, names are looked up, and it goes on."""
+    t = target(jdk.java(["-Xint"], "LockTurns"))
+    seen = []
+    for _ in range(200):
+        dump = stillframe.dump(t.pid, "--engine", engine)
+        thread, = [thread for thread in dump["threads"] if thread["name"] == "in turns"]
+        names = {thread["tid"]: thread["name"] for thread in dump["threads"]}
+        if thread["lock"] and thread["lock"]["owner"]:
+            stack = " ".join(frame["function"] for frame in thread["frames"])
+            seen.append((names[thread["lock"]["owner"]], "has first" if "inFirst" in stack else "has second" if "inSecond" in stack else stack))
+        if len(seen) == 20:
+            break
+    assert seen and all(owner == wanted for owner, wanted in seen), seen
