@@ -231,10 +231,12 @@ def test_the_start_of_a_program_that_maps_code_all_the_time(stillframe, tmp_path
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_what_waits_for_a_map_comes_before_an_exec(stillframe, tmp_path, walk):
     """Samples in code that no map helps with are kept for a moment. An exec ends the agent that keeps them: they are in the recording all the
-    same. CPU time before the agent begins in a program is in no sample and no loss: 0.16. Without the wait for the kept samples the sum is 0.12 to 0.58."""
+    same. CPU time before the agent begins in a program is in no sample and no loss: the slower the machine, the more it is, and it is no part of what
+    is compared. Without the wait for the kept samples the sum is 0.14 to 0.7."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "250", "--", os.path.join(PROGRAMS, "made_code_exec"), 12)
     seen, lost, _ = recording.cpu()
-    assert done.status == 0 and seen + lost > 0.7 * cpu_told(done.out), (seen, lost, done)
+    before = float(re.search(r"^before_main ([\d.]+)$", done.out, re.M)[1])
+    assert done.status == 0 and seen + lost > 0.8 * (cpu_told(done.out) - before), (seen, lost, done)
 
 
 def test_programs_of_another_libc_run(stillframe, tmp_path):

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executes itself, TURNS times, each time out of code that it has made just before, which has neither a file nor unwind rules and
- * in which it has been for 30 ms of its CPU time. An exec keeps the CPU time: the last one says all of it.
+ * in which it has been for 30 ms of its CPU time. An exec keeps the CPU time: the last one says all of it, and how much was
+ * used between an exec, or the start, and main(): by the kernel and the loader, mostly before an agent begins.
  *
- * made_code_exec [TURNS]
+ * made_code_exec [TURNS [BEFORE-MAIN AT-EXEC]]      the program to itself: nanoseconds of CPU time
  */
 #include <sys/mman.h>
 
@@ -43,16 +44,21 @@ static void be_in_made_code(int64_t until_ns)
 
 int main(int argc, char **argv)
 {
+	const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	const double before_ns = argument(argc, argv, 2, 0) + (double)began_ns - argument(argc, argv, 3, 0);
 	const int turns = (int)argument(argc, argv, 1, 10);
-	char left[16];
+	char left[16], before[32], at_exec[32];
 
 	bounded(120);
-	be_in_made_code(clock_ns(CLOCK_PROCESS_CPUTIME_ID) + TURN_NS);
+	be_in_made_code(began_ns + TURN_NS);
 	if (turns > 1) {
 		snprintf(left, sizeof(left), "%d", turns - 1);
-		execl("/proc/self/exe", argv[0], left, (char *)NULL);
+		snprintf(before, sizeof(before), "%.0f", before_ns);
+		snprintf(at_exec, sizeof(at_exec), "%lld", (long long)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+		execl("/proc/self/exe", argv[0], left, before, at_exec, (char *)NULL);
 		return 1;
 	}
+	printf("before_main %.6f\n", before_ns / 1e9);
 	tell_cpu();
 	return 0;
 }
