@@ -86,6 +86,13 @@ static void set_anew(const struct taker takers[N_TAKERS], int64_t ns)
 	}
 }
 
+/* The queue has room for so many signals to all processes of a user: others may have filled it for a moment. */
+static void send(const struct taker *taker, union sigval value)
+{
+	while (pthread_sigqueue(taker->thread, SIGRTMIN + 4, value) == EAGAIN)
+		sleep_ns(1000000);
+}
+
 /* On a busy machine they lag behind; what is lost never comes. */
 static void wait_for(const struct taker *taker, unsigned sent)
 {
@@ -114,7 +121,7 @@ int main(int argc, char **argv)
 	ready();
 	for (; now_ns() < end_ns; value.sival_int++) {
 		for (int i = 0; i < N_TAKERS; i++)
-			pthread_sigqueue(takers[i].thread, SIGRTMIN + 4, value);
+			send(&takers[i], value);
 		set_anew(takers, 1000000);
 		sleep_ns(1000000);
 	}
@@ -123,7 +130,8 @@ int main(int argc, char **argv)
 	sleep_ns(50000000); /* for what should not come */
 	done = true;
 	for (int i = 0; i < N_TAKERS; i++) {
-		pthread_kill(takers[i].thread, SIGRTMIN + 5);
+		while (pthread_kill(takers[i].thread, SIGRTMIN + 5) == EAGAIN)
+			sleep_ns(1000000);
 		pthread_join(takers[i].thread, NULL);
 		printf("%s%s taken %u of %d foreign %u (signal %d) disordered %u early %u\n",
 		       takers[i].by_fd ? "signalfd" : "sigtimedwait", takers[i].by_number ? " by number" : "", takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
