@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "asleep.h"
 #include "target/process.h"
 
 #define DEAR_NS UINT64_C(1000000000) /* for which reading the map is put off, several times */
@@ -87,6 +88,7 @@ static void test_another_program_is_read_at_once(void **state)
 	assert_false(sf_process_refresh_stale(&process, images));
 	close(go);
 	assert_int_equal(read(done, &byte, 1), 0);
+	wait_until_asleep(pid); /* an exec closes files before it maps the program's */
 	assert_true(sf_process_refresh_stale(&process, images));
 	assert_true(process.n_at_once > 0); /* as for a new program */
 	put_off(&process);
