@@ -77,9 +77,25 @@ static char state_of(int tid, unsigned long *switches)
 }
 
 /*
- * Asleep in its call, and not only for a moment. Before the call a tick may have the thread stand in the profiler's handler,
- * asleep as well: a signal is handled there before the call begins, and interrupts nothing.
+ * Whether it is in the kernel by its own call. Before the call a tick may have the thread stand in the profiler's handler, asleep
+ * as well, for as long as the profiler gets no CPU: a signal is handled there before the call begins, and interrupts nothing.
  */
+static bool is_in_its_call(void)
+{
+	char path[64];
+	FILE *file;
+	int number = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", sleeper_tid);
+	file = fopen(path, "r");
+	if (file && fscanf(file, "%d", &number) != 1)
+		number = -1; /* it runs */
+	if (file)
+		fclose(file);
+	return number == SYS_read || number == SYS_nanosleep || number == SYS_clock_nanosleep;
+}
+
+/* Asleep in its call, and not only for a moment. */
 static bool sleeps(void)
 {
 	unsigned long before = 0, after = 1;
@@ -87,7 +103,7 @@ static bool sleeps(void)
 	if (!in_call || state_of(sleeper_tid, &before) != 'S')
 		return false;
 	sleep_ns(2000000);
-	return in_call && state_of(sleeper_tid, &after) == 'S' && before == after;
+	return in_call && is_in_its_call() && state_of(sleeper_tid, &after) == 'S' && before == after;
 }
 
 int main(int argc, char **argv)
