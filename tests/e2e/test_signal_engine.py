@@ -31,15 +31,18 @@ def listening():
         each.end()
 
 
-def sockets(pid):
-    """Those of this stillframe; others may run meanwhile. Root's stand in a folder that is open to all."""
+def folder_of_sockets():
+    """Root's stand in a folder that is open to all."""
     if os.geteuid() == 0:
-        folder = "/tmp/stillframe-0-all"
-    elif os.environ.get("XDG_RUNTIME_DIR"):
-        folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "stillframe")
-    else:
-        folder = "/tmp/stillframe-%d" % os.geteuid()
-    return os.path.isdir(folder) and [name for name in os.listdir(folder) if name.startswith("record-%d." % pid)]
+        return "/tmp/stillframe-0-all"
+    if os.environ.get("XDG_RUNTIME_DIR"):
+        return os.path.join(os.environ["XDG_RUNTIME_DIR"], "stillframe")
+    return "/tmp/stillframe-%d" % os.geteuid()
+
+
+def sockets(pid, names):
+    """Those of this stillframe; others may run meanwhile."""
+    return [name for name in names if name.startswith("record-%d." % pid)]
 
 
 # --- launched ------------------------------------------------------------------------------------
@@ -263,15 +266,15 @@ def test_programs_of_another_libc_run(stillframe, tmp_path):
 
 
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
-    """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets."""
-    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "1.5")
-    until(lambda: sockets(run.pid), "it waits for the agent", 30)
+    """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets, where the program has seen it."""
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", "sh", "-c", 'ls "$0"; exec "$1" 1.5',
+                           folder_of_sockets(), BUSY)
     done = stillframe.wait(run)
-    assert done.status == 0, done
+    assert done.status == 0 and sockets(run.pid, done.out.split()), done
     recording = Recording(tmp_path / "r.sfr")
     assert 0 < recording.cpu()[0] < 1.0, recording.cpu()
     assert re.search(r"total_seconds 1\.[5-9]", done.out), "it was not left to run: %s" % done
-    assert not sockets(run.pid)
+    assert not sockets(run.pid, os.listdir(folder_of_sockets()))
 
 
 def test_agents_that_are_done_at_different_times(stillframe, tmp_path):
