@@ -77,6 +77,15 @@ def test_deaf_threads_do_not_fill_the_queue(inside):
 
 
 @by_both_walks
+def test_a_full_queue_of_signals(inside, walk):
+    """The user's other processes may have filled it. A request's signal then comes without what it says: it is no signal of the
+    program's, whose default action would end it, and the thread has its samples."""
+    ran = inside(["prlimit", "--sigpending=0", program("busy_split"), 0.3], options="rate=999hz,cpu-clock=tick,walk=" + walk).ok()
+    assert ran.report.samples > 50, ran.report.json["losses"]
+    ran.report.assert_accounts(0.1, 0.1)
+
+
+@by_both_walks
 def test_signals_taken_by_hand(inside, walk):
     """All signals are blocked, and taken by sigtimedwait and signalfd: none of ours among them."""
     ran = inside("in_sigwait", seconds(0.6, 10), options="rate=1khz,walk=" + walk).ok()

@@ -66,6 +66,7 @@ static long queue_signal(const struct sf_agent_thread *thread, uint32_t slot, ui
 	info.si_pid = sf_handler.config.pid;
 	info.si_uid = (uid_t)sf_raw0(SYS_getuid);
 	memcpy(&info.si_value, &value, sizeof(value));
+	atomic_store(&thread->entry->sent, value);
 	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, thread->tid, sf_handler.config.signal, &info);
 }
 

@@ -39,6 +39,8 @@ static bool is_ours(const siginfo_t *info, const struct sf_thread_entry *entry)
 	memcpy(&value, &info->si_value, sizeof(value));
 	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
 		return value >> 48 == mark >> 48;
+	if (sf_handler_lost_value(info, entry))
+		return true;
 	return info->si_code > 0 && entry && atomic_load(&entry->perf_fd) > 0 &&
 	       info->si_fd == atomic_load(&entry->perf_fd);
 }

@@ -85,6 +85,22 @@ static bool is_from_perf(const siginfo_t *info, const struct sf_thread_entry *en
 	return program.handler == SF_CHAIN_DEFAULT;
 }
 
+uint64_t sf_handler_lost_value(const siginfo_t *info, const struct sf_thread_entry *entry)
+{
+	const bool is_empty = info->si_code == SI_USER && info->si_pid == 0 && info->si_uid == 0;
+
+	return is_empty && entry ? atomic_load(&entry->sent) : 0;
+}
+
+static bool take_request(struct tick *tick, uint64_t value)
+{
+	if (tick->entry && value)
+		atomic_compare_exchange_strong(&tick->entry->sent, &(uint64_t){ value }, 0);
+	tick->slot = (uint32_t)(value >> SLOT_SHIFT) & SF_NO_SLOT;
+	tick->generation = (uint32_t)value;
+	return value;
+}
+
 static bool is_ours(const siginfo_t *info, struct tick *tick)
 {
 	uint64_t value;
@@ -93,11 +109,9 @@ static bool is_ours(const siginfo_t *info, struct tick *tick)
 	case SI_TIMER:
 		return has_cookie(tick, info, &value);
 	case SI_QUEUE:
-		if (info->si_pid != tick->handler->config.pid || !has_cookie(tick, info, &value))
-			return false;
-		tick->slot = (uint32_t)(value >> SLOT_SHIFT) & SF_NO_SLOT;
-		tick->generation = (uint32_t)value;
-		return true;
+		return info->si_pid == tick->handler->config.pid && has_cookie(tick, info, &value) && take_request(tick, value);
+	case SI_USER:
+		return take_request(tick, sf_handler_lost_value(info, tick->entry));
 	default:
 		return is_from_perf(info, tick->entry);
 	}

@@ -18,6 +18,13 @@
 uint64_t sf_handler_value(uint16_t cookie, uint32_t slot, uint32_t generation);
 
 /*
+ * Where the queue of signals, which all processes of a user share (RLIMIT_SIGPENDING), is full, the kernel sends a request's signal
+ * all the same, without what it says (__send_signal_locked()). The si_value of the request that was sent to this thread; 0: none,
+ * and the signal is not ours. Signal-safe.
+ */
+uint64_t sf_handler_lost_value(const siginfo_t *info, const struct sf_thread_entry *entry);
+
+/*
  * The signal handler, for rt_sigaction with SA_SIGINFO and every signal blocked meanwhile. errno is
  * kept (nothing here sets it), the context too except for sf_context_mend. Signal-safe by nature.
  */

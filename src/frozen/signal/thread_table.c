@@ -150,6 +150,7 @@ void sf_thread_table_leave(struct sf_thread_entry *entry)
 	atomic_store_explicit(&entry->serial, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->label, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->request, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->sent, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->weight_decision, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->clock_busy, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->clock_unwanted, 0, memory_order_relaxed);
