@@ -402,15 +402,51 @@ static void test_stacks_of_ended_threads(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < SF_SHADOW_THREADS; i++)
-		table->tids[i] = getppid(); /* no thread of this process, but one that is asked for in that one */
+		table->owners[i] = getppid(); /* no thread of this process, but one that is asked for in that one */
 	table->n_used = SF_SHADOW_THREADS;
 	assert_null(sf_shadow_own(table, 4096, getppid()));
 	assert_null(sf_shadow_own(table, 4096, getppid()));
 	assert_int_equal(table->n_without, 1);
-	table->tids[7] = gone;
+	table->owners[7] = gone;
 	assert_ptr_equal(sf_shadow_own(table, 8192, getppid()), &table->stacks[7]);
-	assert_int_equal(table->tids[7], gettid());
+	assert_int_equal(sf_shadow_tid(table->owners[7]), gettid());
 	free(table);
+}
+
+/* The calling thread has a stack, and calls itself ended: another one takes the stack. */
+struct taker {
+	struct sf_shadow_table *table;
+	struct sf_shadow_stack *taken;
+	int32_t tid;
+};
+
+static void *take_stack(void *arg)
+{
+	struct taker *taker = arg;
+
+	taker->tid = gettid();
+	taker->taken = sf_shadow_own(taker->table, 8192, getppid());
+	return NULL;
+}
+
+/* All stacks have been used, so one of an ended thread is taken. Then a new thread gets that one's thread pointer. */
+static void test_a_stack_that_another_thread_has_taken(void **state)
+{
+	struct taker taker = { .table = new_table() };
+	pthread_t thread;
+
+	(void)state;
+	for (unsigned i = 0; i < SF_SHADOW_THREADS; i++)
+		taker.table->owners[i] = getppid();
+	taker.table->owners[7] = 0;
+	assert_ptr_equal(sf_shadow_own(taker.table, 4096, getppid()), &taker.table->stacks[7]);
+	taker.table->owners[7] = ended();
+	assert_int_equal(pthread_create(&thread, NULL, take_stack, &taker), 0);
+	pthread_join(thread, NULL);
+	assert_ptr_equal(taker.taken, &taker.table->stacks[7]);
+	sf_shadow_begin_thread(taker.table, 4096);
+	assert_ptr_equal(sf_shadow_find(taker.table, taker.tid), taker.taken);
+	free(taker.table);
 }
 
 int main(void)
@@ -433,6 +469,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_reader_beside_a_writer, set_up),
 		cmocka_unit_test(test_each_thread_has_its_stack),
 		cmocka_unit_test(test_stacks_of_ended_threads),
+		cmocka_unit_test(test_a_stack_that_another_thread_has_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,11 +206,13 @@ static void empty(struct sf_shadow_stack *stack)
 	stack->n_unwinds = 0;
 }
 
-static bool take(struct sf_shadow_table *table, uint32_t i, int32_t from, int32_t tid)
+/* From this owner, if it still is the owner. */
+static bool take(struct sf_shadow_table *table, uint32_t i, uint64_t from, int32_t tid)
 {
+	const uint64_t owner = ((from >> 32) + 1) << 32 | (uint32_t)tid;
 	uint32_t n = atomic_load(&table->n_used);
 
-	if (!atomic_compare_exchange_strong(&table->tids[i], &from, tid))
+	if (!atomic_compare_exchange_strong(&table->owners[i], &from, owner))
 		return false;
 	empty(&table->stacks[i]);
 	while (n <= i && !atomic_compare_exchange_weak(&table->n_used, &n, i + 1))
@@ -219,34 +221,51 @@ static bool take(struct sf_shadow_table *table, uint32_t i, int32_t from, int32_
 }
 
 /* The stack of an ended thread that had the same id: readers find a thread by its id. */
-static uint32_t find_same(const struct sf_shadow_table *table, int32_t tid)
+static bool take_same(struct sf_shadow_table *table, int32_t tid, uint32_t *ret)
 {
-	uint32_t i = 0;
+	for (uint32_t i = 0; i < SF_SHADOW_THREADS; i++) {
+		const uint64_t owner = atomic_load(&table->owners[i]);
 
-	while (i < SF_SHADOW_THREADS && atomic_load(&table->tids[i]) != tid)
-		i++;
-	return i;
+		*ret = i;
+		if (sf_shadow_tid(owner) == tid && take(table, i, owner, tid))
+			return true;
+	}
+	return false;
+}
+
+static bool take_free(struct sf_shadow_table *table, int32_t tid, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < SF_SHADOW_THREADS; i++) {
+		const uint64_t owner = atomic_load(&table->owners[i]);
+
+		*ret = i;
+		if (!sf_shadow_tid(owner) && take(table, i, owner, tid))
+			return true;
+	}
+	return false;
+}
+
+static bool take_ended(struct sf_shadow_table *table, int32_t pid, int32_t tid, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < SF_SHADOW_THREADS; i++) {
+		const uint64_t owner = atomic_load(&table->owners[i]);
+
+		*ret = i;
+		if (!is_there(pid, sf_shadow_tid(owner)) && take(table, i, owner, tid))
+			return true;
+	}
+	return false;
 }
 
 /* SF_SHADOW_THREADS: all threads that have one are still there. */
 static uint32_t take_stack(struct sf_shadow_table *table, int32_t pid, int32_t tid)
 {
-	uint32_t i = find_same(table, tid);
+	uint32_t i;
 
-	if (i < SF_SHADOW_THREADS && take(table, i, tid, tid))
+	if (take_same(table, tid, &i) || take_free(table, tid, &i) || take_ended(table, pid, tid, &i))
 		return i;
-	for (i = 0; i < SF_SHADOW_THREADS; i++) {
-		if (!atomic_load(&table->tids[i]) && take(table, i, 0, tid))
-			return i;
-	}
-	for (i = 0; i < SF_SHADOW_THREADS; i++) {
-		const int32_t owner = atomic_load(&table->tids[i]);
-
-		if (!is_there(pid, owner) && take(table, i, owner, tid))
-			return i;
-	}
 	atomic_fetch_add(&table->n_without, 1);
-	return i;
+	return SF_SHADOW_THREADS;
 }
 
 /* The thread's place; if it has none, a free one that is its from now on: *new_ret. NULL: none is free. */
@@ -279,6 +298,7 @@ static struct sf_shadow_place *claim(struct sf_shadow_table *table, struct sf_sh
 	if (before > WAS_USED || !atomic_compare_exchange_strong(&place->thread, &before, thread))
 		return NULL;
 	place->stack = take_stack(table, pid, (int32_t)sf_raw0(SYS_gettid));
+	place->owner = place->stack < SF_SHADOW_THREADS ? atomic_load(&table->owners[place->stack]) : 0;
 	return place;
 }
 
@@ -303,11 +323,14 @@ void sf_shadow_begin_thread(struct sf_shadow_table *table, uint64_t thread)
 {
 	bool is_new;
 	struct sf_shadow_place *place = find_place(table, thread, &is_new);
+	uint64_t owner;
 
 	if (is_new)
 		return;
+	owner = place->owner;
+	/* Where another thread has taken the stack, it keeps it. */
 	if (place->stack < SF_SHADOW_THREADS)
-		atomic_store(&table->tids[place->stack], 0);
+		atomic_compare_exchange_strong(&table->owners[place->stack], &owner, owner >> 32 << 32);
 	atomic_store(&place->thread, WAS_USED);
 }
 

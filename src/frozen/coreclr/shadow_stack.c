@@ -16,7 +16,7 @@ const struct sf_shadow_stack *sf_shadow_find(const struct sf_shadow_table *table
 	const uint32_t n = atomic_load_explicit(&table->n_used, memory_order_acquire);
 
 	for (uint32_t i = 0; i < n && i < SF_SHADOW_THREADS; i++) {
-		if (atomic_load_explicit(&table->tids[i], memory_order_acquire) == tid)
+		if (sf_shadow_tid(atomic_load_explicit(&table->owners[i], memory_order_acquire)) == tid)
 			return &table->stacks[i];
 	}
 	return NULL;

@@ -49,11 +49,13 @@ struct sf_shadow_stack {
 struct sf_shadow_place {
 	_Atomic uint64_t thread;
 	uint32_t stack;                 /* SF_SHADOW_THREADS: none was free */
+	uint64_t owner;                 /* of the stack, when the thread took it: another thread may have taken it since */
 };
 
 struct sf_shadow_table {
 	struct sf_shadow_place places[1u << SF_SHADOW_LOG2_PLACES];
-	_Atomic int32_t tids[SF_SHADOW_THREADS]; /* whose stack; 0: free */
+	/* Whose stack: a thread's id, 0: free; above that, in the upper half, how often the stack was taken. */
+	_Atomic uint64_t owners[SF_SHADOW_THREADS];
 	_Atomic uint32_t n_used;        /* stacks that a thread has had, the first ones */
 	_Atomic uint32_t n_without;     /* threads for which none was free */
 	struct sf_shadow_stack stacks[SF_SHADOW_THREADS];
@@ -89,6 +91,11 @@ static inline uint64_t sf_shadow_word(uint64_t before, uint32_t n, uint32_t top,
 static inline struct sf_shadow_entry *sf_shadow_entry(const struct sf_shadow_stack *stack, uint64_t word, uint32_t below)
 {
 	return &stack->entries[(sf_shadow_top(word) - 1 - below) & stack->mask];
+}
+
+static inline int32_t sf_shadow_tid(uint64_t owner)
+{
+	return (int32_t)(uint32_t)owner;
 }
 
 /* --- readers: signal-safe, any thread --- */
