@@ -53,13 +53,16 @@ class Stacks:
         names = dict(db.execute("SELECT frame, name FROM frame_names ORDER BY frame, seq"))
         self.frames = {frame: (names.get(frame), words["kinds"][kind], words["vias"][via])
                        for frame, kind, via in db.execute("SELECT id, kind, via FROM frames")}
+        self.exact = dict(db.execute("SELECT id, exact FROM frames"))
         self.nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
         threads = dict(db.execute("SELECT id, name FROM threads"))
-        moments = collections.defaultdict(list)
+        moments, nodes = collections.defaultdict(list), collections.defaultdict(list)
         for thread, time, stack, end, cpu in db.execute('SELECT thread, time_ns, stack, "end", cpu_ns FROM samples ORDER BY id'):
             moments[thread, time].append((self.stack(stack), words["ends"][end], cpu))
+            nodes[thread, time].append(stack)
         self.of, self.pairs, self.ends = collections.defaultdict(list), collections.defaultdict(list), collections.Counter()
-        for (thread, _), taken in moments.items():
+        self.stands = collections.defaultdict(list)
+        for (thread, time), taken in moments.items():
             if not taken[0][2]:
                 continue
             self.of[threads[thread]].append(taken[0][0])
@@ -67,6 +70,7 @@ class Stacks:
             if len(taken) == 2:
                 assert taken[1][2] == 0, "the second one stands for time"
                 self.pairs[threads[thread]].append((taken[0][0], taken[1][0]))
+                self.stands[threads[thread]].append([self.innermost(node) for node in nodes[thread, time]])
         db.close()
 
     def stack(self, node):
@@ -75,6 +79,14 @@ class Stacks:
             node, frame = self.nodes[node]
             found.append(self.frames[frame])
         return found
+
+    def innermost(self, node):
+        """The innermost managed frame: its function, and whether the thread stands there, and has not called."""
+        while node:
+            node, frame = self.nodes[node]
+            if self.frames[frame][1] in MANAGED:
+                return self.frames[frame][0], self.exact[frame]
+        return None
 
     def by_runtime(self, thread, by="agct"):
         """Those that the runtime walked, or (by "hooks") that it noted by calls of hooks. Code that is newer than the agent's list of code has no name yet: a few stacks at the beginning
@@ -201,6 +213,9 @@ def test_both_walks(stillframe, split, tmp_path):
         named = stacks.by_runtime(thread)
         for its, ours in stacks.pairs[thread]:
             assert its not in named or methods(its) == methods(ours), (its, ours)
+    # Most are stopped by a signal within their loops. A frame that counted as a return address would have the line in front of it.
+    stands = [pair for pair in stacks.stands["splits"] if None not in pair and pair[0][0] == pair[1][0]]
+    assert any(ours[1] for _, ours in stands) and all(its == ours for its, ours in stands), stands
     assert stacks.ends["root"] >= 0.9 * sum(stacks.ends.values()), stacks.ends
 
 

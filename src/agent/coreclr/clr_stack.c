@@ -282,11 +282,12 @@ static bool add_frames(struct sf_trace *trace, const struct sf_frame *frames, ui
 	return true;
 }
 
-static bool add_managed(struct sf_trace *trace, const struct sf_coreclr *coreclr, const struct sf_clr_captured *captured)
+static bool add_managed(struct sf_trace *trace, const struct sf_coreclr *coreclr, const struct sf_clr_captured *captured, bool exact)
 {
 	const struct sf_reader memory = { .read = read_self, .arg = &sf_handler.code.memory };
 	struct sf_frame frame = {
 		.pc = captured->ip, .address = captured->ip, .sp = captured->sp, .via = SF_VIA_AGCT, .bci = -1,
+		.flags = exact ? SF_FRAME_EXACT : 0,
 	};
 
 	if (!coreclr || !sf_clr_key_frame(coreclr, &memory, &frame))
@@ -313,16 +314,30 @@ static enum sf_end end_of(const struct sf_clr_pool *pool, const struct sf_clr_st
 	return last && !last->function ? (enum sf_end)last->end : SF_END_RUNTIME;
 }
 
-/* The place of this frame among those of our own walk; their number: it is not there. */
+/* The place of this frame among those of our own walk, from `i` on; their number: it is not there. */
 static uint32_t find_own(const struct sf_clr_pool *pool, const struct sf_clr_stack *stack,
-			 const struct sf_clr_captured *captured)
+			 const struct sf_clr_captured *captured, uint32_t i)
 {
 	const struct sf_frame *own = pool->frames + stack->own;
-	uint32_t i = 0;
 
 	while (i < stack->n_own && !(own[i].pc == captured->ip && own[i].sp == captured->sp))
 		i++;
 	return i;
+}
+
+/*
+ * Whether the thread stands at this frame's instruction, and has not called in front of it: where the runtime stopped it by a
+ * signal, or a fault did. The runtime does not say which it is. Our own walk does, whose frames are searched from *from on.
+ */
+static bool is_exact(const struct sf_clr_pool *pool, const struct sf_clr_stack *stack, const struct sf_clr_captured *captured,
+		     uint32_t *from)
+{
+	const uint32_t n = find_own(pool, stack, captured, *from);
+
+	if (n == stack->n_own)
+		return false;
+	*from = n + 1;
+	return pool->frames[stack->own + n].flags & SF_FRAME_EXACT;
 }
 
 /*
@@ -344,7 +359,7 @@ static bool add_top(struct sf_trace *trace, const struct sf_clr_pool *pool, cons
 		    uint32_t n_cut, uint32_t code_image, struct sf_clr_stack *stack)
 {
 	const struct sf_frame *own = pool->frames + stack->own;
-	const uint32_t n = find_own(pool, stack, innermost);
+	const uint32_t n = find_own(pool, stack, innermost, 0);
 
 	if (n == stack->n_own)
 		return true;
@@ -358,6 +373,7 @@ void sf_clr_stack_join(const struct sf_clr_pool *pool, struct sf_clr_info *info,
 	const struct sf_coreclr *coreclr = sf_coreclr_of(map);
 	const uint32_t n_cut = n_of_suspension(pool, info, stack);
 	struct sf_trace *trace = &workspace->trace;
+	uint32_t from = 0;
 	bool fits = true;
 
 	trace->n_frames = 0;
@@ -367,7 +383,7 @@ void sf_clr_stack_join(const struct sf_clr_pool *pool, struct sf_clr_info *info,
 	for (uint32_t i = n_cut; fits && i < stack->n; i++) {
 		const struct sf_clr_captured *captured = &pool->captured[stack->first + i];
 
-		fits = captured->function ? add_managed(trace, coreclr, captured) :
+		fits = captured->function ? add_managed(trace, coreclr, captured, is_exact(pool, stack, captured, &from)) :
 					    add_frames(trace, pool->frames + captured->first, captured->n);
 	}
 	trace->end = fits ? end_of(pool, stack) : SF_END_DEPTH;

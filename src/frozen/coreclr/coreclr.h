@@ -248,7 +248,7 @@ const struct sf_coreclr *sf_coreclr_of(const struct sf_code_map *map);
 
 /*
  * Gives a frame whose pc the runtime itself has reported its kind and key. A pc at the start of a body is where the thread
- * stands, any other one counts as a return address. False: no body is known there.
+ * stands. Any other one counts as a return address, unless the frame says that it is exact. False: no body is known there.
  */
 struct sf_frame;
 bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *memory, struct sf_frame *frame);

@@ -265,7 +265,8 @@ bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *
 	const struct sf_clr_range *range = sf_clr_find_range(coreclr, pc);
 	struct sf_clr_body body;
 
-	if (range && sf_clr_find_body(&coreclr->layout, range, memory, pc, &body) == SF_CLR_FOUND_BODY && body.start == pc) {
+	if (range && sf_clr_find_body(&coreclr->layout, range, memory, pc, &body) == SF_CLR_FOUND_BODY &&
+	    (frame->flags & SF_FRAME_EXACT || body.start == pc)) {
 		frame->flags |= SF_FRAME_EXACT;
 	} else {
 		range = sf_clr_find_range(coreclr, pc - 1);
