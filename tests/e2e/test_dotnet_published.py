@@ -66,6 +66,22 @@ def test_lines_in_a_single_file(stillframe, tmp_path, properties):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("version", [9, 8])
+def test_lines_of_older_versions(stillframe, tmp_path, version):
+    """They pack the maps from code to lines in another way than .NET 10."""
+    target = Target([publish(tmp_path, "<SelfContained>true</SelfContained>" + EMBEDDED, version=version)], env={**os.environ, "TMPDIR": str(tmp_path)})
+
+    def worker():
+        threads = {thread["name"]: thread for thread in stillframe.dump(target.pid)["threads"]}
+        return [(frame["function"], frame["line"]) for frame in threads.get("worker", {"frames": []})["frames"] if frame["function"].startswith("Demo.")]
+    try:
+        frames = until(lambda: worker()[:2] if len(worker()) > 2 else None, "the thread waits")
+        assert [line for _, line in frames] == [line_of("Leaf", "Hello"), line_of("Middle", "Hello")], frames
+    finally:
+        target.end()
+
+
+@pytest.mark.long
 def test_the_class_library_in_one_image(stillframe, tmp_path):
     """Composite ReadyToRun: stacks are whole, and the library's methods have their names, precompiled as they are."""
     properties = "<SelfContained>true</SelfContained><PublishReadyToRun>true</PublishReadyToRun>" \

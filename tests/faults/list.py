@@ -300,6 +300,8 @@ FAULTS = [
     ("agent/sampler/requests.c", "SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;", "SF_ENTRY_DEAF;", "test_clr_rounds"),
     ("agent/sampler/loop.c", "if (loop->requests.n || !all_free())", "if (false && !all_free())", "test_clr_rounds"),
     # Shadow stacks of .NET, and hooks.
+    ("runtime/coreclr/versions.c", "description->has_nibble_maps = true;", ";", "test_clr_description"),
+    ("runtime/coreclr/debug_info.c", "if (nibbles.bytes.bad)\n\t\t\treturn false;\n\t\tif (offset > native)\n\t\t\treturn true;\n\t\ttake_il(il, ret);\n\t}\n\treturn true;\n}\n\n/* The map itself.", "if (offset > native)\n\t\t\treturn true;\n\t\ttake_il(il, ret);\n\t}\n\treturn true;\n}\n\n/* The map itself.", "test_clr_description"),
     ("frozen/coreclr/shadow_stack.c", "if (frame < sp)", "if (!frame)", "test_shadow_stack"),
     ("frozen/coreclr/shadow_stack.c", "memory_order_relaxed) != word)", "memory_order_relaxed) == 1)", "test_shadow_stack"),
     ("frozen/coreclr/shadow_stack.c", "fits && !sf_shadow_is_cut(word)", "fits", "test_shadow_stack"),

@@ -144,6 +144,7 @@ static void a_version_by_its_table(void **state)
 	assert_int_equal(description.range_map, 0x7001);
 	assert_int_equal(description.thread_store, 0x7002);
 	assert_int_equal(description.layout.nibble_map, 1);
+	assert_true(description.has_nibble_maps);
 }
 
 /*
@@ -176,6 +177,28 @@ static void il_offsets(void **state)
 	assert_false(sf_clr_find_il(&description, made, sizeof(made), true, 8, &il));
 }
 
+/* The same map as .NET 8 and 9 pack it: 2 entries, and of each three numbers of nibbles. */
+static const uint8_t nibbles[] = { 0, 0x05, 0x02, 0x13, 0x09, 0x09, 0x01 };
+
+static void il_offsets_in_nibbles(void **state)
+{
+	const struct sf_clr_description description = { .has_nibble_maps = true, .patchpoint_n = 8, .patchpoint_size = 32 };
+	uint8_t made[sizeof(nibbles)];
+	uint32_t il;
+
+	(void)state;
+	memcpy(made, nibbles, sizeof(made));
+	assert_true(sf_clr_find_il(&description, made, sizeof(made), true, 7, &il));
+	assert_int_equal(il, 0);
+	assert_true(sf_clr_find_il(&description, made, sizeof(made), true, 8, &il));
+	assert_int_equal(il, 5);
+	assert_true(sf_clr_find_il(&description, made + 1, sizeof(made) - 1, false, 8, &il));
+	for (size_t n = 0; n < sizeof(made); n++)
+		assert_false(sf_clr_find_il(&description, made, n, true, 8, &il));
+	made[2] = 0x03; /* an entry more than there are */
+	assert_false(sf_clr_find_il(&description, made, sizeof(made), true, 9, &il));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +208,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_not_there_yet_is_no_lie, start),
 		cmocka_unit_test_setup(a_version_by_its_table, start),
 		cmocka_unit_test(il_offsets),
+		cmocka_unit_test(il_offsets_in_nibbles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,38 @@ static bool take_extras(const struct sf_clr_description *description, struct sf_
 	return !bytes->bad;
 }
 
+/* Takes what an entry says of the IL: its offset, or that there is none. */
+static void take_il(uint32_t il, uint32_t *ret)
+{
+	if (il >= IL_BIAS && il < MAX_IL)
+		*ret = il - IL_BIAS;
+}
+
+/* The map of .NET 8 and 9: the number of entries; of each the difference of native offsets, the offset in the IL, the source. */
+static bool search_nibbles(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
+{
+	struct sf_clr_nibbles nibbles = { .bytes = *bytes };
+	const uint32_t n = sf_clr_nibbles_number(&nibbles);
+	uint64_t offset = 0;
+
+	*ret = 0;
+	if (nibbles.bytes.bad || n > MAX_ENTRIES)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t il;
+
+		offset += sf_clr_nibbles_number(&nibbles);
+		il = sf_clr_nibbles_number(&nibbles);
+		sf_clr_nibbles_number(&nibbles);
+		if (nibbles.bytes.bad)
+			return false;
+		if (offset > native)
+			return true;
+		take_il(il, ret);
+	}
+	return true;
+}
+
 /* The map itself. Its native offsets ascend, or it is none. */
 static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
 {
@@ -125,8 +157,7 @@ static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
 			return false;
 		if (offset > native)
 			return true;
-		if (il >= IL_BIAS && il < MAX_IL)
-			*ret = il - IL_BIAS;
+		take_il(il, ret);
 	}
 	return true;
 }
@@ -152,7 +183,7 @@ bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t 
 	if (bounds.bad || !n || n > sf_bytes_left(&bounds))
 		return false;
 	bounds = sf_bytes_of(bounds.at, n);
-	return search(&bounds, native, ret);
+	return description->has_nibble_maps ? search_nibbles(&bounds, native, ret) : search(&bounds, native, ret);
 }
 
 /* As many of `size` bytes as can be read. */

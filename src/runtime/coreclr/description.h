@@ -26,6 +26,7 @@ struct sf_clr_description {
 	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
 	uint8_t patchpoint_n, patchpoint_size; /* in debug information: where the number of slots is, and what is before them */
+	bool has_nibble_maps;      /* maps from code to IL are numbers of nibbles throughout; else their entries are packed bits */
 	bool has_short_rows;       /* a MethodTable has 16 bits for its type's row, in the upper half of its second flags; else the upper 24 */
 	bool is_completed;         /* a part is from the table of a version (versions.h), and is to be proved */
 	char note[SF_CLR_NOTE];    /* what is not shown, and what is missing for it; "": nothing */

@@ -141,6 +141,7 @@ static void complete(const struct version *version, const struct sf_reader *memo
 	if (!description->execution)
 		description->execution = 1;
 	find_variables(&version->entries, memory, dac_table, description);
+	description->has_nibble_maps = true; /* of 8 and 9; .NET 10 describes itself */
 	description->patchpoint_n = version->patchpoint_n;
 	description->patchpoint_size = version->patchpoint_size;
 	description->is_completed = true;
