@@ -12,7 +12,7 @@
 #include "runtime/coreclr/types.h"
 
 #define BASE 0x10000u
-#define SIZE 0x2000u
+#define SIZE 0x5000u
 #define TABLE (BASE + 0x100)            /* a MethodTable: flags, more flags, module, class, dictionaries */
 #define DICTIONARIES (BASE + 0x208)     /* behind their numbers; one, and its arguments */
 #define ARGUMENTS (BASE + 0x300)
@@ -22,6 +22,12 @@
 #define MODULE (BASE + 0x500)           /* of an emitted assembly: the pointer to its metadata */
 #define METADATA (BASE + 0xff8)         /* its size, and its bytes */
 #define NAME (BASE + 0x600)             /* as UTF-8, and its path as UTF-16 */
+#define IMAGE (BASE + 0x2000)           /* an assembly's first page; behind it nothing, and its section at RVA */
+#define HOLE (IMAGE + PAGE)
+#define PAGE 0x1000u
+#define RVA (2 * PAGE)
+#define IN_FILE 0x400u                  /* where the section lies in the file */
+#define IMAGE_METADATA 0xc00u           /* bytes: they begin in the file's first page, and end behind it */
 
 static uint8_t bytes[SIZE];
 static unsigned n_reads;
@@ -32,7 +38,7 @@ static bool read_bytes(const struct sf_reader *reader, void *ret, uint64_t addr,
 {
 	(void)reader;
 	n_reads++;
-	if (addr < BASE || size > SIZE || addr - BASE > SIZE - size)
+	if (addr < BASE || size > SIZE || addr - BASE > SIZE - size || (addr < HOLE + PAGE && addr + size > HOLE))
 		return false;
 	memcpy(ret, bytes + (addr - BASE), size);
 	return true;
@@ -120,6 +126,44 @@ static void metadata_that_cannot_be_read_is_not_kept(void **state)
 	assert_int_equal(modules.n_bytes, 0);
 }
 
+static void put_u32(uint64_t addr, uint32_t value)
+{
+	memcpy(bytes + (addr - BASE), &value, sizeof(value));
+}
+
+static void put_image(void)
+{
+	const uint64_t coff = IMAGE + 0x40, optional = coff + 24, section = optional + 240;
+	const uint32_t header[] = { 72, 0, RVA + 0x100, IMAGE_METADATA };
+
+	put_u32(IMAGE, 0x5a4d);
+	put_u32(IMAGE + 0x3c, 0x40);
+	put_u32(coff, 0x4550);
+	put_u32(coff + 4, 1u << 16);                  /* one section */
+	put_u32(coff + 20, 240);
+	put_u32(optional, 0x20b);
+	put_u32(optional + 112 + 14 * 8, RVA);        /* the CLI header */
+	put_u32(section + 8, PAGE);
+	put_u32(section + 12, RVA);
+	put_u32(section + 16, PAGE);
+	put_u32(section + 20, IN_FILE);
+	memcpy(bytes + (IMAGE + RVA - BASE), header, sizeof(header));
+	put_u32(IMAGE + RVA + 0x100, 0x424a5342);     /* the metadata's magic; it is none otherwise */
+	memcpy(bytes + (IMAGE + IN_FILE - BASE), bytes + (IMAGE + RVA - BASE), PAGE - IN_FILE);
+}
+
+/* Its first page shows the metadata's begin where the file has it, but the whole lies where the section is. */
+static void metadata_that_begins_in_the_first_page(void **state)
+{
+	(void)state;
+	put_image();
+	description.layout.fields[SF_CLR_MODULE_BASE] = 32;
+	put(MODULE + 32, IMAGE);
+	assert_null(sf_clr_modules_find(&modules, &description, &memory, MODULE));
+	assert_true(modules.items.items[0].is_mapped);
+	assert_int_equal(modules.n_bytes, IMAGE_METADATA);
+}
+
 /* A Module with this name, which is its path, too, and with metadata that is none. */
 static void put_module(const char *name)
 {
@@ -188,6 +232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(metadata_that_cannot_be_read_is_not_kept, make, end),
 		cmocka_unit_test_setup_teardown(a_module_in_the_place_of_another_one_is_read, make, end),
 		cmocka_unit_test_setup_teardown(modules_in_each_others_place_have_a_limit, make, end),
+		cmocka_unit_test_setup_teardown(metadata_that_begins_in_the_first_page, make, end),
 		cmocka_unit_test_setup_teardown(modules_have_a_limit, make, end),
 	};
 

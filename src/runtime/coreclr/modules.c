@@ -91,24 +91,32 @@ static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *
 	return sf_clr_metadata_open(&module->metadata, module->bytes, size);
 }
 
+static bool open_layout(struct sf_clr_modules *modules, struct sf_clr_module *module, const struct loaded *loaded)
+{
+	uint64_t at;
+	uint32_t size;
+
+	module->is_mapped = loaded->is_mapped;
+	return find_metadata(loaded, &at, &size) && read_metadata(modules, module, loaded->memory, at, size);
+}
+
+/*
+ * The first page of an image whose sections are at their addresses is that of its file. Metadata that begins in it seems to be in
+ * the file's layout, and ends where nothing is.
+ */
 static bool open_image(struct sf_clr_modules *modules, struct sf_clr_module *module,
 		       const struct sf_reader *memory, uint64_t base)
 {
 	struct loaded loaded = { .memory = memory, .base = base };
 	uint8_t headers[HEADERS];
-	uint64_t at;
-	uint32_t size;
 
 	if (!sf_read(memory, headers, base, sizeof(headers)) ||
 	    !sf_clr_image_open(&loaded.headers, headers, sizeof(headers), false))
 		return false;
-	if (!find_metadata(&loaded, &at, &size)) {
-		loaded.is_mapped = true;
-		if (!find_metadata(&loaded, &at, &size))
-			return false;
-	}
-	module->is_mapped = loaded.is_mapped;
-	return read_metadata(modules, module, memory, at, size);
+	if (open_layout(modules, module, &loaded))
+		return true;
+	loaded.is_mapped = true;
+	return !module->bytes && open_layout(modules, module, &loaded);
 }
 
 /* An assembly that was emitted has no image: the runtime keeps its metadata for debuggers. */
