@@ -68,15 +68,18 @@ def test_lines_in_a_single_file(stillframe, tmp_path, properties):
 @pytest.mark.long
 @pytest.mark.parametrize("version", [9, 8])
 def test_lines_of_older_versions(stillframe, tmp_path, version):
-    """They pack the maps from code to lines in another way than .NET 10."""
-    target = Target([publish(tmp_path, "<SelfContained>true</SelfContained>" + EMBEDDED, version=version)], env={**os.environ, "TMPDIR": str(tmp_path)})
+    """They pack the maps from code to lines in another way than .NET 10. These lines are not the first ones of their methods."""
+    program = publish(tmp_path, "<SelfContained>true</SelfContained>" + EMBEDDED, "Work", version=version)
+    target = Target([program], env={**os.environ, "TMPDIR": str(tmp_path)}, nice=True)
 
-    def worker():
+    def lines(name):
         threads = {thread["name"]: thread for thread in stillframe.dump(target.pid)["threads"]}
-        return [(frame["function"], frame["line"]) for frame in threads.get("worker", {"frames": []})["frames"] if frame["function"].startswith("Demo.")]
+        frames = threads[name]["frames"] if name in threads else []
+        return [(frame["function"], frame["line"]) for frame in frames if frame["function"].startswith("Demo.Work.")]
     try:
-        frames = until(lambda: worker()[:2] if len(worker()) > 2 else None, "the thread waits")
-        assert [line for _, line in frames] == [line_of("Leaf", "Hello"), line_of("Middle", "Hello")], frames
+        for name, method, comment in (("caught", "Demo.Work.Catch()", "Catch"), ("finally", "Demo.Work.Finally()", "Finally")):
+            found = until(lambda: lines(name)[:2] if len(lines(name)) > 1 else None, "the thread waits")
+            assert found == [("Demo.Work.Park()", line_of("Park")), (method, line_of(comment))]
     finally:
         target.end()
 
