@@ -194,11 +194,12 @@ static bool take_message(struct sf_capture *capture, struct sf_signal_agent *age
 	}
 }
 
+/* Of an agent that was told to stop, nothing more is wanted: its program may be ending at the same time. */
 static bool note_away(struct sf_capture *capture, const struct sf_signal_agent *agent)
 {
 	const struct sf_signal_away away = { agent->pid, agent->first, sf_now_ns() };
 
-	return !agent->sampled || sf_vec_push(&capture->away, away);
+	return !agent->sampled || agent->state == SF_SIGNAL_STOPPING || sf_vec_push(&capture->away, away);
 }
 
 bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *agent,
