@@ -282,7 +282,8 @@ static bool add_frames(struct sf_trace *trace, const struct sf_frame *frames, ui
 	return true;
 }
 
-static bool add_managed(struct sf_trace *trace, const struct sf_coreclr *coreclr, const struct sf_clr_captured *captured, bool exact)
+static bool add_managed(struct sf_trace *trace, const struct sf_coreclr *coreclr, const struct sf_clr_captured *captured,
+			bool exact)
 {
 	const struct sf_reader memory = { .read = read_self, .arg = &sf_handler.code.memory };
 	struct sf_frame frame = {
