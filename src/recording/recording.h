@@ -75,6 +75,14 @@ struct sf_lost {
 };
 
 /*
+ * A pid is used again when its process has ended. Before sf_recording_process(): the process that has this pid started then
+ * (sf_process_program(); 0: unknown). If another one had it, which has ended or started at another time, what is recorded of the
+ * pid from now on is of a new process.
+ */
+bool sf_recording_process_met(struct sf_recording *recording, int32_t pid, uint64_t started, struct sf_error *err);
+bool sf_recording_process_ended(struct sf_recording *recording, int32_t pid, struct sf_error *err);
+
+/*
  * The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read,
  * and they stay; so does the command line if that alone is empty and the name is the same. A process without a name has
  * that of its first thread.

@@ -6,26 +6,59 @@
 #include "recording/writer.h"
 
 struct tid_key {
-	int32_t pid, tid;
+	uint32_t process; /* index + 1 */
+	int32_t tid;
 };
 
-/* The number (from 1) of the process with this pid; 0: none. */
-static uint32_t find_process(const struct sf_recording *recording, int32_t pid)
+/* What is known of the process that has this pid now; NULL when memory ran out. */
+static struct sf_pid_now *now_of(struct sf_recording *recording, int32_t pid)
 {
-	return sf_intern_find(recording->pids, &pid, sizeof(pid));
+	const uint32_t number = sf_intern_add(recording->pids, &pid, sizeof(pid), NULL);
+
+	if (!number)
+		return NULL;
+	while (recording->pids_now.n < number) {
+		if (!sf_vec_push(&recording->pids_now, (struct sf_pid_now){ 0 }))
+			return NULL;
+	}
+	return &recording->pids_now.items[number - 1];
 }
 
-static bool add_process(struct sf_recording *recording, int32_t pid, uint32_t *number_ret)
+static bool is_another(const struct sf_pid_now *now, uint64_t started)
+{
+	return now->started && started ? now->started != started : now->ended;
+}
+
+bool sf_recording_process_met(struct sf_recording *recording, int32_t pid, uint64_t started, struct sf_error *err)
+{
+	struct sf_pid_now *now = now_of(recording, pid);
+
+	if (!now)
+		return sf_fail_memory(err);
+	if (is_another(now, started))
+		*now = (struct sf_pid_now){ 0 };
+	now->ended = false;
+	now->started = started ? started : now->started;
+	return true;
+}
+
+bool sf_recording_process_ended(struct sf_recording *recording, int32_t pid, struct sf_error *err)
+{
+	struct sf_pid_now *now = now_of(recording, pid);
+
+	if (!now)
+		return sf_fail_memory(err);
+	now->ended = true;
+	return true;
+}
+
+static bool add_process(struct sf_recording *recording, int32_t pid, struct sf_pid_now *now)
 {
 	struct sf_process_row row = { .pid = pid };
 
 	if (!sf_vec_push(&recording->processes, row))
 		return false;
-	*number_ret = sf_intern_add(recording->pids, &pid, sizeof(pid), NULL);
-	if (!*number_ret) {
-		recording->processes.n--;
-		return false;
-	}
+	now->process = (uint32_t)recording->processes.n;
 	recording->totals.n_processes++;
 	return true;
 }
@@ -44,13 +77,13 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err)
 {
-	uint32_t number = find_process(recording, pid);
-	bool is_new = number == 0;
+	struct sf_pid_now *now = now_of(recording, pid);
+	const bool is_new = now && !now->process;
 	struct sf_process_row *row;
 
-	if (is_new && !add_process(recording, pid, &number))
+	if (!now || (is_new && !add_process(recording, pid, now)))
 		return sf_fail_memory(err);
-	row = &recording->processes.items[number - 1];
+	row = &recording->processes.items[now->process - 1];
 	if (is_new)
 		row->start_ns = sf_recording_relative(recording, time_ns);
 	row->parent = parent;
@@ -61,9 +94,9 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 }
 
 /* Where the number of the living thread with this tid stands; NULL when memory ran out. */
-static uint32_t *live_slot(struct sf_recording *recording, int32_t pid, int32_t tid)
+static uint32_t *live_slot(struct sf_recording *recording, uint32_t process, int32_t tid)
 {
-	struct tid_key key = { .pid = pid, .tid = tid };
+	struct tid_key key = { .process = process, .tid = tid };
 	uint32_t number = sf_intern_add(recording->tids, &key, sizeof(key), NULL);
 
 	if (!number)
@@ -111,11 +144,21 @@ static void go_on(struct sf_thread_row *row)
 	row->dirty = true;
 }
 
+/* The number of the process that has this pid, which is added if there is none; 0: no memory. */
+static uint32_t need_process(struct sf_recording *recording, int32_t pid, uint64_t time_ns)
+{
+	struct sf_pid_now *now = now_of(recording, pid);
+
+	if (!now || (!now->process && !sf_recording_process(recording, pid, 0, "", "", time_ns, NULL)))
+		return 0;
+	return now->process;
+}
+
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
 			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err)
 {
-	uint32_t *live = live_slot(recording, pid, tid);
-	struct sf_thread_row row = { .tid = tid, .dirty = true };
+	struct sf_thread_row row = { .process = need_process(recording, pid, time_ns), .tid = tid, .dirty = true };
+	uint32_t *live = row.process ? live_slot(recording, row.process, tid) : NULL;
 
 	if (!live)
 		return sf_fail_memory(err);
@@ -126,12 +169,6 @@ bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t ti
 			return sf_recording_thread_name(recording, *ret, name, err);
 		}
 		return true;
-	}
-	row.process = find_process(recording, pid);
-	if (!row.process) {
-		if (!sf_recording_process(recording, pid, 0, "", "", time_ns, err))
-			return false;
-		row.process = find_process(recording, pid);
 	}
 	row.name = sf_recording_text(recording, name);
 	row.start_ns = sf_recording_relative(recording, time_ns);
@@ -160,8 +197,7 @@ bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, ui
 			     uint64_t cpu_counted_ns, struct sf_error *err)
 {
 	struct sf_thread_row *row = &recording->threads.items[thread - 1];
-	uint32_t *live = live_slot(recording, recording->processes.items[row->process - 1].pid,
-				   row->tid);
+	uint32_t *live = live_slot(recording, row->process, row->tid);
 
 	if (!live)
 		return sf_fail_memory(err);

@@ -121,6 +121,7 @@ static void destroy(struct sf_recording *recording)
 #define X(name) sf_intern_destroy(recording->name);
 	SF_RECORDING_INTERNS(X)
 #undef X
+	sf_vec_deinit(&recording->pids_now);
 	sf_vec_deinit(&recording->live);
 	sf_vec_deinit(&recording->processes);
 	sf_vec_deinit(&recording->threads);

@@ -50,6 +50,13 @@ struct sf_process_row {
 	bool dirty;
 };
 
+/* The process that has a pid now. */
+struct sf_pid_now {
+	uint32_t process;            /* index + 1; 0: none that is recorded */
+	uint64_t started;            /* sf_recording_process_met(); 0: unknown */
+	bool     ended;
+};
+
 struct sf_thread_row {
 	uint32_t process;            /* index + 1 */
 	int32_t tid;
@@ -130,8 +137,8 @@ enum sf_recording_limit {
 };
 
 /*
- * X(name): what is interned. All texts, sanitised; numbers of a pid, which are places in `processes` + 1; numbers of
- * modules that are in `modules`; struct { pid, tid }; arrays of struct sf_managed_function (sf_recording_place); and the
+ * X(name): what is interned. All texts, sanitised; pids; numbers of modules that are in `modules`; a process and the
+ * tid of a thread of it; arrays of struct sf_managed_function (sf_recording_place); and the
  * keys above.
  */
 #define SF_RECORDING_INTERNS(X)                                                                    \
@@ -159,6 +166,7 @@ struct sf_recording {
 #undef X
 	uint64_t text_size;          /* of all strings, with what keeping each costs */
 	unsigned limits_noted;       /* bits: enum sf_recording_limit */
+	SF_VEC(struct sf_pid_now) pids_now; /* by the number of a pid - 1 */
 	SF_VEC(uint32_t) live;       /* live[number of a tid - 1] is its thread */
 	SF_VEC(uint32_t) pending;    /* by place - 1: names.c */
 	uint32_t n_pending;

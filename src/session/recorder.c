@@ -50,12 +50,17 @@ static void name_process(int32_t pid, char *ret, size_t size)
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
+	struct sf_program program = { 0 };
 	char name[80], command[1024];
 
 	if (!sf_image_numbers_forget(&recorder->image_numbers, pid))
 		return sf_fail_memory(err);
 	if (recorder->offline) /* process_name() says the rest */
 		return true;
+	if (!sf_process_program(pid, &program))
+		program.started = 0;
+	if (!sf_recording_process_met(recorder->recording, pid, program.started, err))
+		return false;
 	name_process(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
 	if (!sf_walker_begin(&recorder->walker, pid, err))
@@ -79,9 +84,8 @@ static bool on_process_end(void *arg, int32_t pid, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
 
-	(void)err;
 	sf_walker_end(&recorder->walker, pid);
-	return true;
+	return sf_recording_process_ended(recorder->recording, pid, err);
 }
 
 static bool on_mapping(void *arg, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)

@@ -8,7 +8,7 @@ import pytest
 
 import hanging
 
-from conftest import AGENT, PROGRAMS, need, need_agent
+from conftest import AGENT, PROGRAMS, need, need_agent, need_root
 from recordings import Recording, so_far
 
 ENGINES = ["ptrace", "signal", "perf"]
@@ -69,6 +69,38 @@ def test_a_child_of_another_is_counted_once(stillframe, target, tmp_path):
     done, recording = stillframe.record(tmp_path / "r.sfr", "--children", "-p", "%d,%d" % (child, parent.pid), "-d", "500ms")
     assert done.status == 0, done
     assert recording.rows("SELECT COUNT(*), COUNT(DISTINCT pid) FROM processes") == [(2, 2)], done
+
+
+# The kernel gives the number behind that in the file to the next process or thread, which may be another one's.
+SAME_PID = """
+"$0" 0.2 >/dev/null & first=$!
+wait
+while :; do
+    echo $((first - 1)) >/proc/sys/kernel/ns_last_pid
+    "$1" -c "import time
+while time.process_time() < 0.3: pass" & second=$!
+    [ $second = $first ] && break
+    kill -9 $second
+    wait $second
+done
+wait
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_pid_that_is_used_again(stillframe, tmp_path, engine):
+    """Each of its processes has its own name, thread and CPU time."""
+    need_root()
+    if engine == "signal":
+        need_agent()
+    else:
+        need_engine(stillframe, engine, os.getpid())
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "399", "--children", "--", "bash", "-c", SAME_PID,
+                                        os.path.join(PROGRAMS, "busy_split"), "/usr/bin/python3", prefix=["unshare", "-pf", "--mount-proc"])
+    assert done.status == 0, done
+    rows = recording.rows("SELECT p.name, t.name, t.cpu_counted_ns / 1e9 FROM processes p JOIN threads t ON t.process = p.id WHERE t.tid = p.pid "
+                          "AND p.pid = (SELECT pid FROM processes WHERE name = 'busy_split') ORDER BY p.start_ns")
+    assert [row[:2] for row in rows] == [("busy_split", "busy_split"), ("python3", "python3")] and rows[1][2] > 0.25, rows
 
 
 def test_the_examples_of_the_help(stillframe, three, tmp_path):

@@ -571,6 +571,27 @@ static void test_a_thread_that_executes_and_exits_counts_once(void **state)
 	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, MS);
 }
 
+/* Process 10 ends, and its id is used again: what is told of the other process is not put to it, whatever rings it is in. */
+static void test_an_id_that_is_used_again(void **state)
+{
+	(void)state;
+	assert_true(sf_vec_push(&perf.base.watch.processes, (struct sf_watched_process){ .pid = 10 }));
+	sample(0, 10, 10, 1);
+	fork_of(1, 10, 20, 5);
+	exit_of(10, 10, 3);
+	exec(10, 10, 6);
+	sample(0, 10, 10, 7);
+	sample(1, 10, 17, 8);
+	perf.base.watch.next_scan_ns = 100 * MS;
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	assert_string_equal(told, "begins 10 ");
+	assert_int_equal(n_met, 0);
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(sent[0].cpu_ns, MS);
+	assert_int_equal(perf.base.watch.next_scan_ns, 0);
+}
+
 /* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
 static void test_records_of_the_watched_only(void **state)
 {
@@ -1314,6 +1335,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_that_executes_and_exits_counts_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_and_exits_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_id_that_is_used_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_the_kernel_found_in_user_mode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),

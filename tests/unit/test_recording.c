@@ -276,6 +276,40 @@ static void a_command_line_outlives_its_process(void **state)
 	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 202 AND command_line = 'tool -q'"), 1);
 }
 
+/* The last process with a pid that is used again: by its start, or, where that is not known, by the end of the one before. */
+static void meet(struct sf_recording *recording, int32_t pid, uint64_t started, const char *name)
+{
+	uint32_t thread;
+	struct sf_error err;
+
+	assert_true(sf_recording_process_met(recording, pid, started, &err));
+	assert_true(sf_recording_process(recording, pid, 100, name, name, SMALL_START_NS, &err));
+	assert_true(sf_recording_thread(recording, pid, pid, name, SMALL_START_NS, &thread, &err));
+	assert_true(sf_recording_thread(recording, pid, pid + 1, name, SMALL_START_NS, &thread, &err));
+}
+
+static void a_pid_that_is_used_again_is_another_process(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	struct sf_error err;
+	(void)state;
+
+	meet(recording, 200, 7, "one");
+	meet(recording, 200, 7, "executed");
+	meet(recording, 200, 0, "unknown");
+	meet(recording, 200, 9, "two");
+	assert_true(sf_recording_process_ended(recording, 200, &err));
+	meet(recording, 200, 9, "two");
+	assert_true(sf_recording_process_ended(recording, 200, &err));
+	meet(recording, 200, 0, "three");
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 200"), 3);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE name IN ('unknown', 'two', 'three')"), 3);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM threads WHERE tid >= 200"), 6);
+	assert_int_equal(small_query(path, "SELECT count(DISTINCT process) FROM threads WHERE tid = 201"), 3);
+}
+
 static void ticks_are_samples_and_losses(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -748,6 +782,7 @@ int main(void)
 		TEST(a_first_thread_goes_on_after_an_exec),
 		TEST(an_unnamed_process_has_the_name_of_its_first_thread),
 		TEST(a_command_line_outlives_its_process),
+		TEST(a_pid_that_is_used_again_is_another_process),
 		TEST(ticks_are_samples_and_losses),
 		TEST(a_thread_without_losses_is_small),
 		TEST(losses_beyond_the_limit_are_of_no_thread),

@@ -69,11 +69,22 @@ static void end_thread(const struct sf_perf *perf, const struct sf_perf_record *
 		sf_on_cpu_switch(&thread->on_cpu, record->time_ns, true);
 }
 
+/* What is said of a process whose id was another one's is left to the next look at all processes, which finds it. */
+static bool is_anothers(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_watch *watch = &perf->base.watch;
+
+	if (record->type == PERF_RECORD_LOST || record->type == PERF_RECORD_THROTTLE || !sf_watch_is_anothers(watch, record->pid, record->time_ns))
+		return false;
+	watch->next_scan_ns = watch->next_list_ns = 0;
+	return true;
+}
+
 static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 {
 	struct sf_perf_record record;
 
-	if (!sf_perf_record_parse(header, &record))
+	if (!sf_perf_record_parse(header, &record) || is_anothers(perf, &record))
 		return;
 	switch (record.type) {
 	case PERF_RECORD_SAMPLE:

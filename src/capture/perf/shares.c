@@ -17,7 +17,9 @@ struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct s
 {
 	struct sf_thread *thread = sf_watch_find(&perf->base.watch, record->tid);
 
-	return thread && thread->task.pid == record->pid ? thread : NULL;
+	if (!thread || thread->task.pid != record->pid || sf_watch_is_anothers(&perf->base.watch, record->pid, record->time_ns))
+		return NULL;
+	return thread;
 }
 
 /* Of a process that may have ended, as far as it is known. */
@@ -58,7 +60,7 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	struct sf_thread *thread;
 	int32_t origin;
 
-	if (sf_watch_find(&perf->base.watch, record->tid)) {
+	if (sf_watch_find(&perf->base.watch, record->tid) || sf_watch_is_anothers(&perf->base.watch, record->pid, record->time_ns)) {
 		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
 		return NULL;
 	}
@@ -211,6 +213,8 @@ static void note_exit(struct sf_perf *perf, const struct sf_perf_record *record)
 
 	if (thread && (!thread->exited_ns || record->time_ns < thread->exited_ns))
 		thread->exited_ns = record->time_ns;
+	if (record->pid == record->tid)
+		sf_watch_first_exits(&perf->base.watch, record->pid, record->time_ns);
 }
 
 static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
@@ -246,6 +250,7 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 {
 	if (record->pid == record->parent_pid)
 		return;
+	sf_watch_id_begins(&perf->base.watch, record->pid, record->time_ns);
 	if (sf_watch_is_sampled(&perf->base.watch))
 		note_fork(perf, record);
 	else if (sf_watch_has_process(&perf->base.watch, record->pid))

@@ -164,6 +164,39 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	return watch->processes.n > 0 || watch->options->all;
 }
 
+/* --- ids that are used again --- */
+
+/* A first thread may have exited long before its process, whose id is free after that only. */
+static bool is_replaced(const struct sf_watched_process *process)
+{
+	return process->exited_ns && process->forked_ns > process->exited_ns;
+}
+
+void sf_watch_first_exits(struct sf_watch *watch, int32_t pid, uint64_t exit_ns)
+{
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	if (process && !process->exited_ns)
+		process->exited_ns = exit_ns;
+	watch->any_replaced |= process && is_replaced(process);
+}
+
+void sf_watch_id_begins(struct sf_watch *watch, int32_t pid, uint64_t fork_ns)
+{
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	if (process && process->forked_ns < fork_ns)
+		process->forked_ns = fork_ns;
+	watch->any_replaced |= process && is_replaced(process);
+}
+
+bool sf_watch_is_anothers(const struct sf_watch *watch, int32_t pid, uint64_t time_ns)
+{
+	const struct sf_watched_process *process = watch->any_replaced ? sf_watch_find_process(watch, pid) : NULL;
+
+	return process && is_replaced(process) && time_ns >= process->forked_ns;
+}
+
 void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns)
 {
 	for (size_t i = watch->processes.n; i-- > 0;) {
@@ -174,7 +207,9 @@ void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns)
 		if (watch->threads.items[i]->ended)
 			sf_watch_end_thread(watch, i, now_ns);
 	}
-	watch->has_kept = false;
+	watch->has_kept = watch->any_replaced = false;
+	for (size_t i = 0; i < watch->processes.n; i++)
+		watch->any_replaced |= is_replaced(&watch->processes.items[i]);
 }
 
 /* --- the CPU clocks of processes --- */

@@ -29,6 +29,8 @@ struct sf_watched_process {
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
 	bool     is_new;        /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
+	uint64_t exited_ns;     /* its first thread's exit, by a record; 0: none */
+	uint64_t forked_ns;     /* the last beginning of a process with its id, by a record; 0: none */
 	bool     executes;      /* the last scan has found another program in it, and has left that to the record of its exec */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
@@ -60,6 +62,7 @@ struct sf_watch {
 	bool knows_children;     /* of all processes that begin: a search for them would only find them later */
 	bool keeps_ended;        /* of ends and execs: what a scan finds ended, or in a new program, is left until the next scan */
 	bool has_kept;           /* the last scan has kept one */
+	bool any_replaced;       /* the id of a process may be another one's (sf_watch_is_anothers) */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
 	struct sf_switches switches; /* of records of them */
 
@@ -161,6 +164,14 @@ struct sf_thread *sf_watch_add_thread(struct sf_watch *watch, int32_t pid, int32
  * before. Its whole CPU time counts, as that of a new one.
  */
 void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
+
+/*
+ * The first thread of a process has exited; a process has begun that has the id of a watched one. The id of a process that has
+ * ended is used again: until a scan has found that, what comes after the beginning is of another process.
+ */
+void sf_watch_first_exits(struct sf_watch *watch, int32_t pid, uint64_t exit_ns);
+void sf_watch_id_begins(struct sf_watch *watch, int32_t pid, uint64_t fork_ns);
+bool sf_watch_is_anothers(const struct sf_watch *watch, int32_t pid, uint64_t time_ns);
 
 /*
  * The process, which was added, begins now: where it has ended already it has the name and the code that its parent has

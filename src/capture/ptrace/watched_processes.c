@@ -166,16 +166,25 @@ static void begin_program(struct sf_watch *watch, struct sf_watched_process *pro
 		send_name(watch, process);
 }
 
+/* Whether what the system says of the id now is of another process. */
+static bool is_of_another(const struct sf_program *now, const struct sf_watched_process *process)
+{
+	return process->program.started && now->started != process->program.started;
+}
+
 /* True while the process lives. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
 	struct sf_program program;
 
-	if (!sf_process_program(process->pid, &program) ||
-	    !sf_process_cpu(process->pid, &process->last_cpu_ns))
+	if (!sf_process_program(process->pid, &program))
 		return false;
-	if (process->program.started && program.started != process->program.started)
-		return false; /* another process got the pid */
+	if (is_of_another(&program, process)) {
+		watch->knows_children = false; /* a search finds that one when this one is gone */
+		return false;
+	}
+	if (!sf_process_cpu(process->pid, &process->last_cpu_ns))
+		return false;
 	if (is_another(&program, &process->program) && !is_left_to_record(watch, process))
 		begin_program(watch, process, &program);
 	process->program.n_threads = program.n_threads;
@@ -204,9 +213,10 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_watched_process *process = &watch->processes.items[index];
 	const int32_t pid = process->pid;
+	struct sf_program now;
 	uint64_t cpu_ns;
 
-	if (sf_process_cpu(pid, &cpu_ns))
+	if (!(sf_process_program(pid, &now) && is_of_another(&now, process)) && sf_process_cpu(pid, &cpu_ns))
 		process->last_cpu_ns = cpu_ns;
 	end_threads(watch, pid, false, now_ns);
 	end_threads(watch, pid, true, now_ns);

@@ -154,13 +154,14 @@ static uint64_t cpu_of_all(const struct sf_watch *watch)
 	return cpu_ns;
 }
 
-/* Names change rarely, so each is read again only now and then. */
+/* Names change rarely, so each is read again only now and then. Where the thread is gone, the name may be of another one with its id. */
 static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
 	char name[SF_TASK_NAME];
+	struct sf_task_run run;
 
-	if (!sf_task_name(thread->task.pid, thread->task.tid, name) ||
-	    strcmp(name, thread->name) == 0)
+	if (!sf_task_name(thread->task.pid, thread->task.tid, name) || strcmp(name, thread->name) == 0 ||
+	    !sf_task_run(&thread->task, &run))
 		return;
 	memcpy(thread->name, name, sizeof(name));
 	name_thread(watch, thread);
