@@ -25,7 +25,7 @@ function groupThreads(grouping) {
 }
 
 // Which groupings this recording has: more than one process, more than one thread.
-const nProcesses = new Set(threads.map((thread) => thread.pid)).size;
+const nProcesses = new Set(threads.map((thread) => `${thread.pid} ${thread.process}`)).size;
 const groupings = GROUPINGS.filter((grouping) =>
 	grouping.value === "none" || (grouping.value === "process" ? nProcesses : threads.length) > 1);
 
