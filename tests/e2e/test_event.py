@@ -31,10 +31,11 @@ touched = faults() - before
 print("touched", touched, "of", faults())
 """
 NAPS = """
-import time
+import os, time
 for _ in range(300):
     time.sleep(0.001)
-print([int(line.split()[1]) for line in open("/proc/self/status") if "ctxt_switches" in line])
+print([int(line.split()[1]) for line in open("/proc/self/status") if "ctxt_switches" in line], flush=True)
+os._exit(0)  # at once: what the interpreter does at its end is displaced on a busy machine
 """
 # Threads that fault and sleep for as long as they are watched.
 THREADS = """
