@@ -4,6 +4,7 @@ instruction after the other (tests/programs/step_routines.c), and at each one ou
 
 STILLFRAME_LONG=1 takes all kinds of routines; the short form a few of them.
 """
+import collections
 import os
 import re
 import signal
@@ -14,7 +15,7 @@ import pytest
 import hanging
 from conftest import LONG, PROGRAMS, needs_agent
 from processes import read, status_of, tids_of, until
-from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
+from java_stacks import SOURCES, Stacks, jdk  # noqa: F401 (a fixture)
 
 STEPPER = os.path.join(PROGRAMS, "step_routines")
 SHORT = ["mathematics", "copies", "checksums"]
@@ -68,6 +69,28 @@ def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, target, jdk, how
     t = target(jdk.java([], "Sine", "1000"))
     stillframe("record", "-e", *how, "-F", "997hz", "-o", attached, "-d", "10s" if LONG else "1s", "-p", t.pid, timeout=120).ok()
     sines_have_their_caller(attached)
+
+
+@pytest.mark.each_jdk
+@pytest.mark.parametrize("how", [pytest.param("ptrace"), pytest.param("signal", marks=needs_agent)])
+def test_a_leaf_routine_has_the_interpreters_line_or_none(stillframe, jdk, how, tmp_path):
+    """Before it calls one, the interpreter does not note where it is: what it has noted is of the call before. Native code keeps
+    its register; of hand-written code that is not known. A sine is called as a method is, and so is noted."""
+    path = str(tmp_path / "remainder.sfr")
+    cost = ["--max-cost", "50"] if how == "ptrace" else []
+    stillframe("record", "-e", how, *cost, "-F", "500hz", "-o", path, "--", *jdk.java(["-Xint"], "Remainder", "2000"),
+               timeout=120).ok()
+    with open(os.path.join(SOURCES, "Remainder.java")) as source:
+        lines = {line.split("// line: ")[1].strip(): n for n, line in enumerate(source, 1) if "// line: " in line}
+    found = collections.Counter()
+    for _, stack, _, ticks in Stacks(path).all:
+        i = next((i for i, frame in enumerate(stack) if frame.name == "Remainder.work"), 0)
+        if i and (stack[0].name.startswith("StubRoutines") or "fmod" in stack[0].name):
+            found[stack[0].kind, stack[i].line] += ticks
+    assert sum(found.values()) > 50, found
+    known = {line for (_, line) in found} - {0}
+    assert known <= {lines["remainder"], lines["sine"]}, (found, lines)
+    assert all(line for kind, line in found if kind == "native"), found
 
 
 def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk):

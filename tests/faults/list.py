@@ -271,6 +271,8 @@ FAULTS = [
     ("runtime/coreclr/modules.c", "\t\tif (modules->n_read >= SF_CLR_MAX_MODULES)\n\t\t\treturn NULL;\n", "", "test_clr_types"),
     ("runtime/coreclr/range_map.c", "\timages->n_functions += n;\n", "", "test_clr_ranges"),
     ("runtime/coreclr/range_map.c", "\tif (reading->images->items.n >= SF_CLR_MAX_IMAGES)\n\t\treturn NULL;\n", "", "test_clr_ranges"),
+    ("frozen/hotspot/step_interpreter.c", " || (sf_hotspot_called_routine(step) && !find_entry(step))", "", "test_hotspot"),
+    ("frozen/hotspot/step_interpreter.c", " && !find_entry(step)", "", "test_hotspot"),
     ("runtime/hotspot/jvm.c", "\t\t.mark = mark_of(jvm, constant),\n", "", "test_jvm_places"),
     ("runtime/hotspot/jvm.c", "{ address, constant, mark_of(jvm, constant) }", "{ address, constant, 0 }", "test_jvm_places"),
     ("runtime/hotspot/jvm.c", "(&(struct sf_method){ .constant = constant }) != frame->id", "(&(struct sf_method){ .constant = constant }) < 8", "test_jvm_places"),

@@ -83,6 +83,33 @@ static void test_interpreted_frames(void **state)
 	assert_frame(jvm, 2, SF_KIND_STUB, jvm->call_stub_return);
 }
 
+/*
+ * Before it calls a leaf routine, the interpreter does not put its place into the frame: what stands there is of an earlier
+ * call. The entry of a method that calls one has no frame: that is its caller's, which has called Java.
+ */
+static void test_interpreter_calls_a_routine(void **state)
+{
+	static const uint8_t ret = 0xc3;
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "method", "()V", NULL, 8);
+	uint64_t sp = FAKE_STACK + 0x200, fp = FAKE_STACK + 0x300;
+	uint64_t stub = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (compiler stubs)", .size = 64, .frame_complete = -1 });
+
+	fake_bytes(jvm, stub + 16, &ret, 1);
+	put_interpreted(jvm, fp, method, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	for (unsigned i = 0; i < 2; i++) {
+		put(jvm, sp, i ? jvm->entry + 1 : jvm->interpreter);
+		start(jvm, stub + 16, sp, fp);
+		reg(jvm, R13, fake_bytecode(jvm, method, 5)); /* the routine's, for all that is known */
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, method);
+		assert_int_equal(jvm->frames[1].bci, i ? 2 : -1);
+	}
+}
+
 static void test_entering_interpreter(void **state)
 {
 	static const struct {
@@ -1550,6 +1577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_its_release_is_clean_text),
 		cmocka_unit_test_setup_teardown(test_interpreted_frames, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_interpreter_calls_a_routine, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_entering_interpreter, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_interpreter_pushes_slots, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_compiled_top, fake_jvm_set_up, fake_jvm_tear_down),

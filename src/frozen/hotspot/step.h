@@ -87,6 +87,9 @@ bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);
 /* The same, for routines that native code may call, too. */
 bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc);
 
+/* Whether the frame above is a hand-written routine's. */
+bool sf_hotspot_called_routine(const struct sf_hotspot_step *step);
+
 /*
  * Whether a caller that was found by looking has a caller itself: stale words look like return
  * addresses, too.

@@ -52,6 +52,14 @@ bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc)
 	return region && region->image && still->arch->is_behind_call(&step->outside, pc, &target);
 }
 
+bool sf_hotspot_called_routine(const struct sf_hotspot_step *step)
+{
+	struct sf_blob blob;
+
+	return !step->cursor->exact && step->cursor->trace->n_frames >= 2 && step->frame[-1].kind == SF_KIND_STUB &&
+	       sf_hotspot_find(step, step->frame[-1].pc, &blob) && blob.class == SF_BLOB_STUBS;
+}
+
 enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller,
 			     enum sf_via via, enum sf_end *why)
 {

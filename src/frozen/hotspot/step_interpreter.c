@@ -129,24 +129,40 @@ static uint64_t slot(const struct slots *slots, int number)
 	return slots->words[SLOTS + number];
 }
 
-/* Which bytecode: where the interpreter stands, r13; else what it put into the frame before the call. */
-static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
+/* Where it was interrupted, or calls the machine: not where it calls Java. */
+static bool is_outside_java(const struct sf_hotspot_step *step)
+{
+	return step->cursor->exact || (step->cursor->trace->n_frames >= 2 && step->frame[-1].kind == SF_KIND_NATIVE);
+}
+
+/*
+ * Which bytecode: where the interpreter stands, r13, which native code keeps; else what it put into the frame before the call.
+ * Before it calls leaf routines, as for remainders and collectors' barriers, it puts nothing there (HotSpot:
+ * InterpreterMacroAssembler::call_VM_leaf_base). Then the slot is an earlier call's, and behind a hand-written routine r13 is not
+ * known. Entries of methods that call one (sines) have no frame: theirs is the caller's. -1: not known.
+ */
+static int32_t find_bytecode(const struct sf_hotspot_step *step, const struct slots *slots, const struct sf_method *method)
 {
 	const struct sf_regs *regs = &step->cursor->regs;
-	const uint64_t bcp = slot(slots, bcp_slot(step->hotspot));
-	struct sf_method method;
 	int32_t bci = -1;
+
+	if (is_outside_java(step) && sf_reg_known(regs, SF_X86_R13))
+		bci = sf_hotspot_bci(step->hotspot, method, regs->r[SF_X86_R13]);
+	if (bci >= 0 || (sf_hotspot_called_routine(step) && !find_entry(step)))
+		return bci;
+	return sf_hotspot_bci(step->hotspot, method, slot(slots, bcp_slot(step->hotspot)));
+}
+
+static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
+{
+	struct sf_method method;
 
 	if (!sf_hotspot_find_method(step, slot(slots, SLOT_METHOD), &method))
 		return false;
-	if (step->cursor->exact && sf_reg_known(regs, SF_X86_R13))
-		bci = sf_hotspot_bci(step->hotspot, &method, regs->r[SF_X86_R13]);
-	if (bci < 0)
-		bci = sf_hotspot_bci(step->hotspot, &method, bcp);
 	step->frame->kind = SF_KIND_INTERPRETED;
 	step->frame->token = method.address;
 	step->frame->id = sf_method_id(&method);
-	step->frame->bci = bci;
+	step->frame->bci = find_bytecode(step, slots, &method);
 	return true;
 }
 
@@ -360,15 +376,6 @@ static bool is_left(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 
 /* --- any of these --- */
 
-/* Only where it was interrupted, or calls the machine: where it calls Java its frame is there. */
-static bool may_be_leaving(const struct sf_hotspot_step *step)
-{
-	const struct sf_trace *trace = step->cursor->trace;
-
-	return step->cursor->exact ||
-	       (trace->n_frames >= 2 && trace->frames[trace->n_frames - 2].kind == SF_KIND_NATIVE);
-}
-
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	struct sf_hotspot_caller caller;
@@ -378,7 +385,7 @@ enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_e
 		note_entered(step);
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}
-	if (may_be_leaving(step) && is_left(step, &caller))
+	if (is_outside_java(step) && is_left(step, &caller)) /* where it calls Java its frame is there */
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	*why = SF_END_REGISTER;
 	if (!step->fp_known)
