@@ -44,6 +44,7 @@ struct sf_reader {
 	bool (*read)(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size);
 	void  *arg;                  /* for `read` */
 	bool   scattered;            /* a hint: the addresses are scattered, and not in one stack */
+	bool   anew;                 /* a hint: what `read` has kept of earlier reads is not to serve */
 };
 
 /* All `size` bytes, from the window or through read(). Signal-safe. */
@@ -97,6 +98,15 @@ static inline struct sf_reader sf_reader_outside(const struct sf_reader *reader)
 	outside.copied = false;
 	outside.scattered = true;
 	return outside;
+}
+
+/* A reader of the same target for what may have changed since it was read. Signal-safe. */
+static inline struct sf_reader sf_reader_anew(const struct sf_reader *reader)
+{
+	struct sf_reader anew = *reader;
+
+	anew.anew = true;
+	return anew;
 }
 
 #endif

@@ -20,7 +20,7 @@ void sf_process_runtimes_deinit(struct sf_process_runtimes *runtimes)
 
 static bool read_process(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
-	return sf_memory_read(reader->arg, ret, addr, size);
+	return reader->anew ? sf_memory_read_anew(reader->arg, ret, addr, size) : sf_memory_read(reader->arg, ret, addr, size);
 }
 
 void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes)

@@ -166,3 +166,9 @@ bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t s
 {
 	return sf_line_cache_read(&memory->cache, ret, addr, size);
 }
+
+bool sf_memory_read_anew(struct sf_memory *memory, void *ret, uint64_t addr, size_t size)
+{
+	return read_live(memory, ret, addr, size) == size ||
+	       (sf_process_is_over(memory->pid) && sf_memory_read(memory, ret, addr, size));
+}

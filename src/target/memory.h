@@ -41,4 +41,7 @@ void sf_memory_set_stack(struct sf_memory *memory, uint64_t start, uint64_t end)
 /* All `size` bytes at `addr`, or false. */
 bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t size);
 
+/* The same as they are now, whatever was read before. Of a process that has ended it is what sf_memory_read returns. */
+bool sf_memory_read_anew(struct sf_memory *memory, void *ret, uint64_t addr, size_t size);
+
 #endif

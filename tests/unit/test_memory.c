@@ -127,6 +127,25 @@ static void test_never_older_than_the_still(void **state)
 	assert_int_equal(n_reads, 2);
 }
 
+/* Of a process that has ended it is what was kept: nothing changes there. */
+static void test_what_is_read_anew(void **state)
+{
+	uint8_t byte;
+
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 500);
+	check(0x5000, 8, 7);
+	content = 8;
+	assert_true(sf_memory_read_anew(memory, &byte, 0x5000, 1));
+	assert_int_equal(byte, 8 + 1);
+	check(0x5000, 8, 7);
+	is_unmapped = true;
+	assert_false(sf_memory_read_anew(memory, &byte, 0x5000, 1));
+	is_over = true;
+	assert_true(sf_memory_read_anew(memory, &byte, 0x5000, 1));
+	assert_int_equal(byte, 7 + 1);
+}
+
 static void test_each_process_has_its_own(void **state)
 {
 	uint8_t byte;
@@ -295,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_is_near_is_read_once),
 		TEST(test_never_older_than_the_still),
+		TEST(test_what_is_read_anew),
 		TEST(test_each_process_has_its_own),
 		TEST(test_a_thread_that_ended),
 		TEST(test_a_process_that_ended),

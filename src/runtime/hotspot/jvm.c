@@ -26,10 +26,9 @@
 #define LIST_AGE_NS 100000000
 #define LIST_SHARE 20    /* listing takes at most one part in so many of the time */
 
-#define GONE "[Java code that is gone]"
-
 struct place_key {          /* no padding */
-	uint64_t token, constant, mark, pc;
+	struct sf_method_mark method; /* of an interpreted frame */
+	uint64_t token, pc;
 	uint32_t id;
 	int32_t bci;
 	uint32_t kind, exact;
@@ -39,11 +38,8 @@ struct place {
 	uint32_t first, n;      /* in functions */
 };
 
-struct method_key {         /* no padding */
-	uint64_t method, constant, mark;
-};
-
 struct method {
+	uint64_t constant;                 /* its ConstMethod */
 	const char *name, *linkage, *file; /* in texts; name "": it is none */
 };
 
@@ -139,40 +135,38 @@ static const char *text(struct sf_jvm *jvm, const char *string)
 	return number ? sf_intern_get(jvm->texts, number, NULL) : "";
 }
 
-static uint64_t constant_of(const struct sf_jvm *jvm, uint64_t method)
+static struct sf_method_mark mark_of(const struct sf_jvm *jvm, uint64_t method)
 {
-	uint64_t constant = 0;
-
-	sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_METHOD_CONST, method, &constant);
-	return constant;
+	return sf_java_method_mark(&jvm->hotspot, &jvm->memory, method);
 }
 
-static uint64_t mark_of(const struct sf_jvm *jvm, uint64_t constant)
+static bool add_method(struct sf_jvm *jvm, const struct sf_method_mark *key)
 {
-	return sf_java_method_mark(&jvm->hotspot, &jvm->memory, constant);
+	struct method method = { key->constant, "", "", "" };
+	struct sf_java_method read;
+
+	if (sf_java_method_read(&jvm->hotspot, &jvm->memory, key->method, &read)) {
+		method.name = text(jvm, read.name);
+		method.linkage = text(jvm, read.linkage);
+		method.file = text(jvm, read.file);
+	}
+	if (!sf_java_method_is_there(&jvm->hotspot, &jvm->memory, key) || !sf_vec_push(&jvm->methods, method))
+		return false;
+	if (sf_intern_add(jvm->method_keys, key, sizeof(*key), NULL))
+		return true;
+	jvm->methods.n--;
+	return false;
 }
 
 /* The names of a method, read once; NULL when it is none. */
 static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
 {
-	const uint64_t constant = constant_of(jvm, address);
-	const struct method_key key = { address, constant, mark_of(jvm, constant) };
-	struct sf_java_method read;
-	uint32_t number = sf_intern_add(jvm->method_keys, &key, sizeof(key), NULL);
-	struct method method = { "", "", "" };
+	const struct sf_method_mark key = mark_of(jvm, address);
+	uint32_t number = sf_intern_find(jvm->method_keys, &key, sizeof(key));
 
-	if (!number)
-		return NULL;
-	if (number > jvm->methods.n) {
-		if (sf_java_method_read(&jvm->hotspot, &jvm->memory, address, &read)) {
-			method.name = text(jvm, read.name);
-			method.linkage = text(jvm, read.linkage);
-			method.file = text(jvm, read.file);
-		}
-		if (!sf_vec_push(&jvm->methods, method))
-			return NULL;
-	}
-	return *jvm->methods.items[number - 1].name ? &jvm->methods.items[number - 1] : NULL;
+	if (!number && add_method(jvm, &key))
+		number = sf_intern_count(jvm->method_keys);
+	return number && *jvm->methods.items[number - 1].name ? &jvm->methods.items[number - 1] : NULL;
 }
 
 static void add_named(struct sf_jvm *jvm, const char *name)
@@ -180,6 +174,13 @@ static void add_named(struct sf_jvm *jvm, const char *name)
 	const char *kept = text(jvm, name);
 
 	sf_vec_push(&jvm->functions, (struct sf_location){ .function = kept, .linkage = kept, .file = "" });
+}
+
+/* In place of what was added since there were `first`. */
+static void add_gone(struct sf_jvm *jvm, size_t first)
+{
+	jvm->functions.n = first;
+	add_named(jvm, "[Java code that is gone]");
 }
 
 static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, bool inlined, bool approximate)
@@ -192,7 +193,7 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 	}
 	sf_vec_push(&jvm->functions, (struct sf_location){
 		.function = method->name, .linkage = method->linkage, .file = method->file,
-		.line = sf_java_line(&jvm->hotspot, &jvm->memory, constant_of(jvm, scope->method), scope->bci),
+		.line = sf_java_line(&jvm->hotspot, &jvm->memory, method->constant, scope->bci),
 		.inlined = inlined,
 		.approximate = approximate,
 	});
@@ -200,11 +201,13 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 
 static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
 {
+	const struct sf_reader now = sf_reader_anew(&jvm->memory);
+	const size_t first = jvm->functions.n;
 	struct sf_java_scopes scopes;
-	struct sf_blob blob;
+	struct sf_blob blob, there;
 
 	if (!sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob)) {
-		add_named(jvm, GONE);
+		add_gone(jvm, first);
 		return;
 	}
 	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc, exact, &scopes);
@@ -213,6 +216,12 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 		add_scope(jvm, &scopes.items[i], i + 1 < scopes.n, scopes.approximate && i == 0);
 	if (!scopes.n)
 		add_named(jvm, "[unknown Java method]");
+	/*
+	 * What has come to its place meanwhile would be described in part. JDK 17 takes the Method from code whose class is unloaded
+	 * (HotSpot 17: nmethod::make_unloaded).
+	 */
+	if (!sf_java_compiled(&jvm->hotspot, &now, frame, &there) || there.method != blob.method)
+		add_gone(jvm, first);
 }
 
 /* Of a method's code, only the ways to methods that are not compiled are stubs. */
@@ -245,15 +254,16 @@ static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 		add_named(jvm, "[unknown stub]");
 }
 
-/* `constant`: the ConstMethod that is there now. Another one than the walk saw is of another method in the same place. */
-static void add_interpreted(struct sf_jvm *jvm, const struct sf_frame *frame, uint64_t constant)
+/* `key`: what is there now. Another ConstMethod than the walk saw is of another method in the same place. */
+static void add_interpreted(struct sf_jvm *jvm, const struct sf_frame *frame, const struct sf_method_mark *key)
 {
 	const struct sf_java_scope scope = { frame->token, frame->bci };
+	const size_t first = jvm->functions.n;
 
-	if (sf_method_id(&(struct sf_method){ .constant = constant }) != frame->id)
-		add_named(jvm, GONE);
-	else
+	if (sf_method_id(&(struct sf_method){ .constant = key->constant }) == frame->id)
 		add_scope(jvm, &scope, false, false);
+	if (jvm->functions.n == first || !sf_java_method_is_there(&jvm->hotspot, &jvm->memory, key))
+		add_gone(jvm, first);
 }
 
 static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, const struct place_key *key)
@@ -262,7 +272,7 @@ static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, cons
 
 	switch (frame->kind) {
 	case SF_KIND_INTERPRETED:
-		add_interpreted(jvm, frame, key->constant);
+		add_interpreted(jvm, frame, &key->method);
 		break;
 	case SF_KIND_MANAGED: /* AsyncGetCallTrace tells no id */
 		add_scope(jvm, &scope, false, false);
@@ -285,11 +295,9 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 {
 	const bool exact = frame->flags & SF_FRAME_EXACT;
 	const bool interpreted = sf_kind_is_by_method(frame->kind);
-	const uint64_t constant = interpreted ? constant_of(jvm, frame->token) : 0;
 	const struct place_key key = {
 		.token = frame->token,
-		.constant = constant,
-		.mark = mark_of(jvm, constant),
+		.method = interpreted ? mark_of(jvm, frame->token) : (struct sf_method_mark){ 0 },
 		.pc = interpreted ? 0 : frame->pc,
 		.id = frame->id,
 		.bci = frame->bci,

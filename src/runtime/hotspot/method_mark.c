@@ -15,7 +15,7 @@ static uint64_t add(uint64_t hash, const char *name)
 	return hash * FNV_PRIME;
 }
 
-uint64_t sf_java_method_mark(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t constant)
+static uint64_t hash_names(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t constant)
 {
 	uint64_t pool, holder, symbol, index;
 	char of_class[NAME_SIZE], own[NAME_SIZE];
@@ -28,4 +28,21 @@ uint64_t sf_java_method_mark(const struct sf_hotspot *hotspot, const struct sf_r
 	    !sf_java_pool_symbol(hotspot, memory, pool, index, own, sizeof(own)))
 		return 0;
 	return add(add(FNV_BASIS, of_class), own);
+}
+
+struct sf_method_mark sf_java_method_mark(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t method)
+{
+	struct sf_method_mark ret = { .method = method };
+
+	sf_hotspot_get(hotspot, memory, SF_HS_METHOD_CONST, method, &ret.constant);
+	ret.names = hash_names(hotspot, memory, ret.constant);
+	return ret;
+}
+
+bool sf_java_method_is_there(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const struct sf_method_mark *mark)
+{
+	const struct sf_reader anew = sf_reader_anew(memory);
+	const struct sf_method_mark now = sf_java_method_mark(hotspot, &anew, mark->method);
+
+	return now.constant == mark->constant && now.names == mark->names;
 }

@@ -8,7 +8,15 @@
 
 #include "frozen/hotspot/hotspot.h"
 
-/* A hash of the names of its class and of itself; 0: they cannot be read. `constant`: its ConstMethod. */
-uint64_t sf_java_method_mark(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t constant);
+struct sf_method_mark {      /* no padding */
+	uint64_t method, constant; /* the addresses of the Method and its ConstMethod */
+	uint64_t names;            /* a hash of those of its class and of itself; 0: they cannot be read */
+};
+
+/* That of the Method at this address now. */
+struct sf_method_mark sf_java_method_mark(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t method);
+
+/* Whether it still is. If not, what was read of it meanwhile may be of the next one in its place. */
+bool sf_java_method_is_there(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const struct sf_method_mark *mark);
 
 #endif
