@@ -273,6 +273,8 @@ FAULTS = [
     ("runtime/coreclr/range_map.c", "\tif (reading->images->items.n >= SF_CLR_MAX_IMAGES)\n\t\treturn NULL;\n", "", "test_clr_ranges"),
     ("frozen/hotspot/step_interpreter.c", " || (sf_hotspot_called_routine(step) && !find_entry(step))", "", "test_hotspot"),
     ("frozen/hotspot/step_interpreter.c", " && !find_entry(step)", "", "test_hotspot"),
+    ("runtime/hotspot/scopes.c", "\t\t\ta->bci = -1;\n", "\t\t\t(void)a;\n", "test_hotspot"),
+    ("runtime/hotspot/scopes.c", "line_of(arrays, a) != line_of(arrays, b)", "a->bci != b->bci", "test_hotspot"),
     ("runtime/hotspot/method_mark.c", "ret.names = hash_names(", "(void)hash_names(", "test_jvm_places"),
     ("runtime/hotspot/method_mark.c", "now.constant == mark->constant && now.names == mark->names", "now.method == mark->method", "test_jvm_places"),
     ("runtime/hotspot/jvm.c", "(&(struct sf_method){ .constant = key->constant }) == frame->id", "(&(struct sf_method){ .constant = key->constant }) > 8", "test_jvm_places"),

@@ -1102,6 +1102,35 @@ static void test_scopes(void **state)
 	}
 }
 
+/* Between two records of a method: a bytecode of one of them is the place only if the other one is on the same line. */
+static void test_lines_between_records(void **state)
+{
+	static const struct {
+		int before, behind, found;
+	} places[] = { { 3, 3, 3 }, { 3, 4, -1 }, { 4, 6, 6 } }; /* from bytecode 4 on all are on one line */
+	struct fake_jvm *jvm = *state;
+	const struct fake_code wanted = {
+		.name = "nmethod", .size = 96, .frame_size = 4, .level = 4, .pc = 48, .compile_id = 7, .n_after = 1,
+		.method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8),
+	};
+	const uint64_t code = fake_code(jvm, &wanted), records = code + wanted.size, scopes_data = records + 16 * 4;
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	fake_put(jvm, records + 16 * 2, 60, 4);
+	fake_put(jvm, records + 16 * 2 + 4, 16, 4);
+	fake_bytes(jvm, scopes_data + 16, "\0\1", 2);
+	assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 48, &blob));
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		fake_put(jvm, scopes_data + 3, (uint64_t)places[i].before + 1, 1);
+		fake_put(jvm, scopes_data + 18, (uint64_t)places[i].behind + 1, 1);
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 55, true, &scopes);
+		assert_int_equal(scopes.n, 1);
+		assert_true(scopes.approximate);
+		assert_int_equal(scopes.items[0].bci, places[i].found);
+	}
+}
+
 /* A record without an oop map is no safepoint's: the compiler described the instructions between safepoints, too. */
 static void test_described_code(void **state)
 {
@@ -1604,6 +1633,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_parts, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_method_that_calls_nothing, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_many_scopes, fake_jvm_set_up, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_lines_between_records, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_described_code, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_lend_code, fake_jvm_set_up, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_anchor, fake_jvm_set_up, fake_jvm_tear_down),

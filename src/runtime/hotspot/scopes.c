@@ -164,20 +164,31 @@ static void read_chain(const struct arrays *arrays, uint64_t i, struct sf_java_s
 	}
 }
 
-/* Keeps of `above` the outer calls that `below` shares with it. */
-static void keep_common(struct sf_java_scopes *above, const struct sf_java_scopes *below)
+static uint32_t line_of(const struct arrays *arrays, const struct sf_java_scope *scope)
+{
+	uint64_t constant;
+
+	return get(arrays, SF_HS_METHOD_CONST, scope->method, &constant) ?
+		       sf_java_line(arrays->hotspot, arrays->memory, constant, scope->bci) : 0;
+}
+
+/* Keeps of `above` the outer calls that `below` shares with it; of the innermost the bytecode, if it is on the same line. */
+static void keep_common(const struct arrays *arrays, struct sf_java_scopes *above, const struct sf_java_scopes *below)
 {
 	unsigned common = 0, most = above->n < below->n ? above->n : below->n;
 
 	while (common < most) {
-		const struct sf_java_scope *a = &above->items[above->n - 1 - common];
+		struct sf_java_scope *a = &above->items[above->n - 1 - common];
 		const struct sf_java_scope *b = &below->items[below->n - 1 - common];
 
 		if (a->method != b->method)
 			break;
 		common++;
-		if (a->bci != b->bci)
-			break;
+		if (a->bci == b->bci)
+			continue;
+		if (line_of(arrays, a) != line_of(arrays, b))
+			a->bci = -1;
+		break;
 	}
 	for (unsigned i = 0; i < common; i++)
 		above->items[i] = above->items[above->n - common + i];
@@ -278,7 +289,7 @@ static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, 
 	below.n = 0;
 	if (i > 0)
 		read_chain(arrays, i - 1, &below);
-	keep_common(ret, &below);
+	keep_common(arrays, ret, &below);
 }
 
 void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
