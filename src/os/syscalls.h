@@ -15,6 +15,9 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size);
 /* The number of the system call of this name, or SF_SYSCALL_NONE. */
 int32_t sf_syscall_number(const char *name);
 
+/* Whether it is one of the calls in which threads usually sleep. */
+bool sf_syscall_usually_sleeps(int32_t number);
+
 /*
  * Whether a thread asleep in this call may be stopped and let go without the call failing
  * or returning early: only for calls that are known to restart. `args` decide where the kind of

@@ -42,7 +42,7 @@ static bool keep_trace(const struct sf_trace *trace, struct sf_dump_thread *thre
 static void describe_wait(const struct sf_dump *dump, const struct sf_dump_seen *seen,
 			  struct sf_dump_thread *thread)
 {
-	if (seen->state != SF_STATE_BLOCKED || seen->syscall == SF_SYSCALL_NONE)
+	if (seen->state != SF_STATE_BLOCKED || seen->syscall == SF_SYSCALL_NONE || seen->syscall == SF_SYSCALL_UNTOLD)
 		return;
 	sf_syscall_name(seen->syscall, thread->wait, sizeof(thread->wait));
 	if (seen->syscall >= 0)

@@ -92,6 +92,11 @@ int32_t sf_syscall_number(const char *name)
 	return number >= 0 ? number : SF_SYSCALL_NONE;
 }
 
+bool sf_syscall_usually_sleeps(int32_t number)
+{
+	return find_call(number) != NULL;
+}
+
 const char *sf_syscall_name(int32_t number, char *ret, size_t size)
 {
 	char *name;

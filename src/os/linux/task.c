@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "os/linux/i386_calls.h"
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 #include "os/process.h"
@@ -229,6 +230,10 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 		return false;
 	if (is_being_woken(task, ret))
 		*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
+	if (ret->placed && sf_i386_may_be(ret->syscall, ret->args) && sf_i386_is_behind(task->pid, ret->pc)) {
+		ret->syscall = sf_i386_call(ret->syscall);
+		ret->is_i386 = true;
+	}
 	if (ret->placed && ret->syscall == SYS_restart_syscall)
 		ret->syscall = loaded_syscall(task->pid, ret->pc);
 	return ret->state == SF_STATE_RUNNING || ret->placed || look_without_registers(task, ret);
@@ -251,7 +256,7 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 	*ret = (struct sf_regs){ .pc = look->pc };
 	sf_reg_set(ret, arch->sp, look->sp);
 	for (unsigned i = 0; look->syscall >= 0 && i < 6; i++)
-		sf_reg_set(ret, arch->syscall_args[i], look->args[i]);
+		sf_reg_set(ret, look->is_i386 ? sf_i386_args[i] : arch->syscall_args[i], look->args[i]);
 }
 
 bool sf_task_saved(int32_t pid, const uint64_t saved[SF_TASK_SAVED], uint8_t state, struct sf_task_look *look_ret,
@@ -265,14 +270,17 @@ bool sf_task_saved(int32_t pid, const uint64_t saved[SF_TASK_SAVED], uint8_t sta
 	*look_ret = (struct sf_task_look){
 		.state = state,
 		.placed = true,
+		.is_i386 = number >= 0 && !sf_i386_is_other(ret) && sf_i386_is_behind(pid, ret->pc),
 		.syscall = number >= 0 ? number : state == SF_STATE_RUNNABLE ? SF_SYSCALL_NONE : SF_SYSCALL_FAULT,
 		.sp = ret->r[arch->sp],
 		.pc = ret->pc,
 	};
-	if (number == SYS_restart_syscall)
+	if (look_ret->is_i386)
+		look_ret->syscall = sf_i386_call(number);
+	if (look_ret->syscall == SYS_restart_syscall)
 		look_ret->syscall = loaded_syscall(pid, ret->pc);
 	for (unsigned i = 0; i < 6; i++)
-		look_ret->args[i] = ret->r[arch->syscall_args[i]];
+		look_ret->args[i] = ret->r[look_ret->is_i386 ? sf_i386_args[i] : arch->syscall_args[i]];
 	return true;
 }
 
