@@ -24,7 +24,7 @@ enum sf_hold {
 	SF_HOLD_GONE,
 	SF_HOLD_BUSY,    /* another tracer has it */
 	SF_HOLD_DENIED,
-	SF_HOLD_BARRED,  /* its process is in exec: try again at the next tick */
+	SF_HOLD_BARRED,  /* its process is in exec, or a stop of this process waits: try again at the next tick */
 };
 
 /*
@@ -34,6 +34,13 @@ enum sf_hold {
  * process ends (own_thread.h): otherwise the threads that it holds would not run again.
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
+
+/*
+ * Job control (Ctrl-Z) stops all threads of this process at once. A thread that is held then, or stands soon, would stay
+ * stopped as long. So such a stop waits from a request on until this call, which is made while no thread is asked for or held.
+ * (SIGSTOP and the freezer of control groups cannot wait.)
+ */
+void sf_hold_let_stop(void);
 
 /* Requests the stop of a thread, and does not wait for it. Returns at the latest when the caller's alarm (clock.h) rings. */
 enum sf_hold sf_hold_request(int32_t tid);

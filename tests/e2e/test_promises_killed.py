@@ -64,6 +64,27 @@ def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
     t.assert_free()
 
 
+@pytest.mark.parametrize("engine", ["ptrace", "perf"])
+def test_stopped_by_its_terminal(stillframe, target, tmp_path, engine):
+    """Ctrl-Z at random moments: stillframe stops, and no thread of the target beside it. It goes on when it is told."""
+    rng = random.Random(20)
+    t = target("many_threads", 20, 600, 3)
+    # In a group of its own, whose parent is in the same session: such a group is stopped.
+    process = stillframe.start("record", "-e", engine, "-p", t.pid, "-F", "1khz", "-o", tmp_path / "r.sfr", preexec_fn=os.setpgrp)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr"), "it is sampled", 60)
+    for _ in range(100 if LONG else 20):
+        process.send_signal(signal.SIGTSTP)
+        until(lambda: status_of(process.pid)["State"][0] == "T", "it is stopped", 10)
+        assert not held_threads(t.pid)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(rng.uniform(0.02, 0.06))
+    process.send_signal(signal.SIGINT)
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done
+    t.assert_moves()
+    t.assert_free()
+
+
 def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     """kill -9: what is older than a second is there; half a second more may be missing where the machine is busy."""
     t = target("deep", 20, "spin")

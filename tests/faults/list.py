@@ -400,6 +400,7 @@ FAULTS = [
     ("capture/ptrace/thread.c", "in_call && !in_wait);", "in_call);", "test_capture_thread"),
     ("os/linux/syscalls.c", "\tif (number == SYS_futex)\n\t\treturn futex_waits(second);\n", "\t(void)second, (void)futex_waits;\n", "test_hold"),
     ("os/linux/hold.c", "at_sleep || sf_syscall_only_waits", "sf_syscall_only_waits", "test_hold"),
+    ("os/linux/hold.c", "\tif (!keep_stops())\n\t\treturn SF_HOLD_BARRED;\n", "\t(void)keep_stops;\n", "test_hold"),
     ("os/linux/cpu.c", "return !has_limit() && ", "return ", "test_cpu"),
     ("os/linux/cpu.c", "!prefer_by_class(SCHED_RESET_ON_FORK)", "!prefer_by_class(0)", "test_cpu"),
     ("os/linux/cpu.c", "class == SCHED_OTHER ||", "class == SCHED_RR || class == SCHED_OTHER ||", "test_cpu"),

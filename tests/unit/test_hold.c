@@ -135,6 +135,71 @@ static void test_signals_of_the_program(void **state)
 	assert_int_equal(end_after(SIGSTOP, SIG_DFL), FAILED);
 }
 
+/* A process that holds `child`, says so, and lets it go when it is told. */
+struct holder {
+	struct child child;
+	int says[2], told[2];
+};
+
+static void hold_until_told(void *arg)
+{
+	struct holder *holder = arg;
+	char byte = 0;
+
+	if (sf_hold_request(holder->child.pid) != SF_HOLD_REQUESTED || !sf_hold_wait(&holder->child.held, true))
+		_exit(1);
+	if (write(holder->says[1], &byte, 1) != 1 || read(holder->told[0], &byte, 1) != 1)
+		_exit(1);
+	if (sf_hold_request(getppid()) != SF_HOLD_BARRED) /* no other one meanwhile */
+		_exit(1);
+	sf_hold_release(&holder->child.held);
+	sf_hold_let_stop();
+}
+
+static pid_t start_holder(struct holder *holder)
+{
+	struct sf_error err = { 0 };
+	const pid_t pid = fork();
+	char byte;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setpgid(0, 0); /* its parent is in the same session: its group is no orphan, and can be stopped */
+		_exit(sf_hold_run(hold_until_told, holder, &err) ? 0 : 1);
+	}
+	assert_int_equal(read(holder->says[0], &byte, 1), 1);
+	return pid;
+}
+
+/* Ctrl-Z stops the process that holds others once it has let them go. */
+static void test_stop_waits_for_release(void **state)
+{
+	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+		struct holder holder = { .child = { .wait = read_data, .signal = SIGUSR1, .action = SIG_DFL } };
+		int status;
+		pid_t pid;
+
+		start(&holder.child);
+		assert_true(pipe(holder.says) == 0 && pipe(holder.told) == 0);
+		pid = start_holder(&holder);
+		kill(pid, stops[i]);
+		usleep(50000);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED | WNOHANG), 0);
+		assert_int_equal(write(holder.told[1], "", 1), 1);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == stops[i]);
+		assert_int_not_equal(sf_task_letter(holder.child.pid, holder.child.pid), 't');
+		kill(pid, SIGCONT);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		kill(holder.child.pid, SIGKILL);
+		assert_int_equal(waitpid(holder.child.pid, &status, 0), holder.child.pid);
+	}
+}
+
 static void test_calls_that_only_wait(void **state)
 {
 	(void)state;
@@ -153,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ignored_signals),
 		cmocka_unit_test(test_signals_of_the_program),
+		cmocka_unit_test(test_stop_waits_for_release),
 		cmocka_unit_test(test_calls_that_only_wait),
 	};
 

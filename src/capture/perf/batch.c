@@ -310,6 +310,8 @@ void sf_perf_wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_
 		until_ns = end_ns;
 	sf_relay_rest(perf->base.relay, until_ns);
 	sf_alarm_set(0); /* of a hold */
+	if (!perf->base.n_requested)
+		sf_hold_let_stop();
 	sf_perf_aim(perf, until_ns);
 	if (many_end(perf, now_ns))
 		look_at_rings(perf, until_ns);

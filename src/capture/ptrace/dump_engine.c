@@ -84,6 +84,8 @@ static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *star
 	struct sf_held held;
 
 	for (;;) {
+		if (!dumping->n_requested)
+			sf_hold_let_stop();
 		*start_ns_ret = sf_now_ns();
 		sf_alarm_set(*start_ns_ret + PATIENCE_NS);
 		result = sf_hold_request(tid);
@@ -167,9 +169,8 @@ static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const 
 }
 
 /* Reads and walks it where it sleeps; *end_ret is how the walk ended. */
-static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
-				const struct sf_task *task, const struct sf_task_look *look,
-				enum sf_end *end_ret)
+static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task,
+				const struct sf_task_look *look, enum sf_end *end_ret)
 {
 	enum sf_copy_result result = SF_COPY_DONE;
 	uint32_t want = SF_COPY_FIRST;
@@ -187,8 +188,7 @@ static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_s
 	return result;
 }
 
-static void describe_sleep(const struct dumping *dumping, struct sf_dump_seen *seen,
-			   const struct sf_task_look *look)
+static void describe_sleep(const struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task_look *look)
 {
 	const char letter = sf_task_letter(dumping->pid, seen->tid);
 

@@ -138,6 +138,7 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 	sf_relay_rest(capture->relay, until_ns);
 	if (!capture->n_requested) {
 		sf_alarm_set(0);
+		sf_hold_let_stop();
 		if ((sf_ptrace_all_sleep(capture, sf_now_ns()) || !sf_ptrace_aim(capture, need, until_ns)) && capture->n_awake <= 1)
 			sf_cpu_move(-1);
 		sf_sleep_until(until_ns);

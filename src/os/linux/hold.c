@@ -28,37 +28,70 @@
 struct call {
 	void (*fn)(void *arg);
 	void *arg;
+	sigset_t mask;
 	_Atomic int32_t tid;
 };
 
 #define OTHERS_PAUSE_US 100
 #define MAX_REFUSALS 4
 
+/* Of the holding thread; the process's other threads block these signals. */
+static bool keeps_stops;
+static sigset_t mask_before;
+
 static void *make_call(void *arg)
 {
 	struct call *call = arg;
 
 	atomic_store(&call->tid, gettid());
+	pthread_sigmask(SIG_SETMASK, &call->mask, NULL);
+	keeps_stops = false; /* a thread before this one may have ended with them blocked */
 	call->fn(call->arg);
 	return NULL;
 }
 
-/* Meanwhile signals are for the thread that holds: they end its waits. */
+/* Meanwhile signals are for the thread that holds, from its first moment on: they end its waits, and it makes stops wait. */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err)
 {
 	struct call call = { .fn = fn, .arg = arg };
-	sigset_t all, old;
 	pthread_t thread;
-	int error = pthread_create(&thread, NULL, make_call, &call);
+	sigset_t all;
+	int error;
 
-	if (error) {
-		errno = error;
-		return sf_fail_os(err, "cannot start a thread");
-	}
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	sf_stuck_join(thread, &call.tid, true);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_sigmask(SIG_SETMASK, &all, &call.mask);
+	error = pthread_create(&thread, NULL, make_call, &call);
+	if (!error)
+		sf_stuck_join(thread, &call.tid, true);
+	pthread_sigmask(SIG_SETMASK, &call.mask, NULL);
+	errno = error;
+	return !error || sf_fail_os(err, "cannot start a thread");
+}
+
+void sf_hold_let_stop(void)
+{
+	if (keeps_stops)
+		pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+	keeps_stops = false;
+}
+
+static bool is_pending(const sigset_t *pending, int signal_number)
+{
+	return sigismember(pending, signal_number) && !sigismember(&mask_before, signal_number);
+}
+
+/* False: one is there already. */
+static bool keep_stops(void)
+{
+	sigset_t set;
+
+	if (keeps_stops)
+		return sigpending(&set) != 0 || (!is_pending(&set, SIGTSTP) && !is_pending(&set, SIGTTIN) && !is_pending(&set, SIGTTOU));
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	sigaddset(&set, SIGTTIN);
+	sigaddset(&set, SIGTTOU);
+	keeps_stops = pthread_sigmask(SIG_BLOCK, &set, &mask_before) == 0;
 	return true;
 }
 
@@ -105,6 +138,8 @@ enum sf_hold sf_hold_request(int32_t tid)
 	struct seize call = { .tid = tid };
 	enum sf_hold why;
 
+	if (!keep_stops())
+		return SF_HOLD_BARRED;
 	/* A thread that another tracer lets go between the call and the look at the reason is requested again. */
 	for (int i = 0; i < MAX_REFUSALS; i++) {
 		if (!sf_alarm_bound(seize, &call) || call.result == 0)
