@@ -359,7 +359,7 @@ static int run(int argc, char **argv)
 		return status;
 	if (!check_usage(&given, argc, argv, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
-	if (!sf_task_check_limit(&err))
+	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	sf_task_raise_limit();
 	return dump(&given);

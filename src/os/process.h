@@ -43,7 +43,7 @@ bool sf_process_all(struct sf_ids *ret);
  */
 bool sf_process_descendants(struct sf_ids *parents);
 
-/* Whether the file system of processes (/proc) is there. Else err has the reason. */
+/* Whether the file system of processes (/proc) is there, and of this pid namespace. Else err has the reason. */
 bool sf_process_check_system(struct sf_error *err);
 
 /* The user, the rights (rights.h), and the processes that this user can look at, for people. */

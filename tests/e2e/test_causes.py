@@ -68,6 +68,22 @@ def test_no_proc(stillframe, target):
     assert done.status == 1 and done.out.count("\n  no ") == 1 and "mount -t proc" in done.out, done
 
 
+def test_proc_of_another_pid_namespace(stillframe, target, tmp_path):
+    """Its numbers are of other processes: none of them is looked at, and no command is started."""
+    need_root()
+    need("unshare")
+    t = target("deep", 5, "spin")
+    inside = ["unshare", "--pid", "--fork"]
+    for arguments in (["dump", "-p", t.pid], ["dump", "--all"], ["record", "-p", t.pid], ["record", "--all"],
+                      ["record", "--", "touch", tmp_path / "started"]):
+        done = stillframe(*arguments, prefix=inside).fails(1)
+        assert "another pid namespace" in done.err and "mount -t proc" in done.err and not done.out, done
+    assert not (tmp_path / "started").exists()
+    done = stillframe("doctor", "-p", t.pid, prefix=inside)
+    assert done.status == 1 and done.out.count("\n  no ") == 1 and "mount -t proc" in done.out, done
+    stillframe("dump", "-p", 1, prefix=[*inside, "--mount-proc", "sh", "-c", "\"$@\"; exit $?", "sh"]).ok()
+
+
 def test_few_files(stillframe, target, tmp_path):
     t = target("deep", 5, "spin")
 

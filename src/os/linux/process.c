@@ -58,11 +58,24 @@ static uint64_t stat_field(int32_t pid, int number)
 	return sf_proc_stat_field(sf_proc_stat(pid, 0, text), number);
 }
 
+/* "self" leads to the number that this process has for whom /proc was mounted (kernel: fs/proc/self.c). */
+static bool shows_other_numbers(void)
+{
+	char number[16] = "";
+
+	return readlink("/proc/self", number, sizeof(number) - 1) > 0 && atoi(number) != (int)getpid();
+}
+
 bool sf_process_check_system(struct sf_error *err)
 {
-	if (access("/proc/self/stat", R_OK) == 0)
+	const bool is_there = access("/proc/self/stat", R_OK) == 0;
+
+	if (is_there && !shows_other_numbers())
 		return true;
-	sf_fail_os(err, "cannot read /proc/self/stat");
+	if (is_there)
+		sf_fail(err, SF_E_UNSUPPORTED, "/proc is of another pid namespace than stillframe: its numbers are those of other processes");
+	else
+		sf_fail_os(err, "cannot read /proc/self/stat");
 	return sf_fail_hint(err, "stillframe finds processes in /proc: mount -t proc proc /proc");
 }
 
