@@ -139,11 +139,13 @@ static void test_signals_of_the_program(void **state)
 struct holder {
 	struct child child;
 	int says[2], told[2];
+	bool ends;          /* the child does, while it is held */
 };
 
 static void hold_until_told(void *arg)
 {
 	struct holder *holder = arg;
+	sigset_t pending;
 	char byte = 0;
 
 	if (sf_hold_request(holder->child.pid) != SF_HOLD_REQUESTED || !sf_hold_wait(&holder->child.held, true))
@@ -152,6 +154,14 @@ static void hold_until_told(void *arg)
 		_exit(1);
 	if (sf_hold_request(getppid()) != SF_HOLD_BARRED) /* no other one meanwhile */
 		_exit(1);
+	if (holder->ends) {
+		kill(holder->child.pid, SIGKILL);
+		while (sf_hold_wait(&holder->child.held, true))
+			;
+		if (sigpending(&pending) != 0 || sigismember(&pending, SIGTSTP))
+			_exit(1);
+		return;
+	}
 	sf_hold_release(&holder->child.held);
 	sf_hold_let_stop();
 }
@@ -171,33 +181,37 @@ static pid_t start_holder(struct holder *holder)
 	return pid;
 }
 
-/* Ctrl-Z stops the process that holds others once it has let them go. */
+/* Ctrl-Z stops the process that holds others once it has let them go, or they have ended. */
+static void stop_holder(int signal, bool ends)
+{
+	struct holder holder = { .child = { .wait = read_data, .signal = SIGUSR1, .action = SIG_DFL }, .ends = ends };
+	int status;
+	pid_t pid;
+
+	start(&holder.child);
+	assert_true(pipe(holder.says) == 0 && pipe(holder.told) == 0);
+	pid = start_holder(&holder);
+	kill(pid, signal);
+	usleep(50000);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED | WNOHANG), 0);
+	assert_int_equal(write(holder.told[1], "", 1), 1);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == signal);
+	assert_int_not_equal(sf_task_letter(holder.child.pid, holder.child.pid), 't');
+	kill(holder.child.pid, SIGKILL);
+	assert_int_equal(waitpid(holder.child.pid, &status, 0), holder.child.pid);
+	kill(pid, SIGCONT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void test_stop_waits_for_release(void **state)
 {
-	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
-		struct holder holder = { .child = { .wait = read_data, .signal = SIGUSR1, .action = SIG_DFL } };
-		int status;
-		pid_t pid;
-
-		start(&holder.child);
-		assert_true(pipe(holder.says) == 0 && pipe(holder.told) == 0);
-		pid = start_holder(&holder);
-		kill(pid, stops[i]);
-		usleep(50000);
-		assert_int_equal(waitpid(pid, &status, WUNTRACED | WNOHANG), 0);
-		assert_int_equal(write(holder.told[1], "", 1), 1);
-		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-		assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == stops[i]);
-		assert_int_not_equal(sf_task_letter(holder.child.pid, holder.child.pid), 't');
-		kill(pid, SIGCONT);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-		kill(holder.child.pid, SIGKILL);
-		assert_int_equal(waitpid(holder.child.pid, &status, 0), holder.child.pid);
-	}
+	stop_holder(SIGTSTP, false);
+	stop_holder(SIGTTIN, false);
+	stop_holder(SIGTTOU, false);
+	stop_holder(SIGTSTP, true);
 }
 
 static void test_calls_that_only_wait(void **state)

@@ -162,6 +162,8 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	int status, event;
 	pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | (wait ? 0 : WNOHANG));
 
+	if (tid < 0 && errno == ECHILD) /* none is asked for, whatever the caller has counted: one may have ended unseen in an exec */
+		sf_hold_let_stop();
 	if (tid <= 0)
 		return false;
 	*ret = (struct sf_held){ .tid = tid, .status = status, .stopped = WIFSTOPPED(status) };
