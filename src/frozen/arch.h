@@ -47,6 +47,9 @@ struct sf_exit {
 	uint8_t behind;          /* ... else, if not 0: it is the caller's already, and the record ends where this register leads */
 	bool is_half;            /* else: the caller has made half of the record, with its frame pointer; the register leads there */
 	bool is_guess;           /* a jump to an unknown place is taken for a call of another function in place of a return */
+	/* The return address is in the register `held`: the function takes its arguments from the stack, or (`has_given`) has done so. */
+	bool is_held, has_given;
+	uint8_t held;
 	/* The function's old sp lies in its stack, which it has aligned: `kept_sp` bytes above sp. The next fields count from it. */
 	bool is_kept;
 	int32_t kept_sp;

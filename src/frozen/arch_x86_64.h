@@ -16,6 +16,14 @@ size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 /* How a function is left: exit_x86_64.c. */
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 
+/*
+ * Functions that take arguments from the stack of which they do not know the number: held_return_x86_64.c. Whether the code pops
+ * the return address to push it again, and whether a register has it meanwhile.
+ */
+#define SF_X86_GIVES_BACK 32 /* bytes of code that show it */
+bool sf_x86_pops_return(const uint8_t *bytes, size_t size);
+bool sf_x86_holds_return(const uint8_t *bytes, size_t size, struct sf_exit *ret);
+
 /* Code whose stack is not simply where sp points: moved_sp_x86_64.c. */
 bool sf_x86_find_kept_sp(const struct sf_reader *reader, uint64_t pc, unsigned *reg_ret, uint64_t *behind_ret);
 bool sf_x86_common_code(const struct sf_reader *reader, const struct sf_regs *regs, uint64_t *pc_ret, int32_t *least_ret);

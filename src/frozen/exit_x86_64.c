@@ -167,6 +167,55 @@ static enum progress jump(struct search *search, struct way *way, const struct s
 	return ENDS;
 }
 
+size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[SF_X86_CHUNK])
+{
+	size_t n = 0;
+
+	if (sf_read(reader, code, pc, SF_X86_CHUNK))
+		return SF_X86_CHUNK;
+	for (size_t more = SF_X86_CHUNK / 2; more; more /= 2)
+		n += sf_read(reader, code + n, pc + n, more) ? more : 0;
+	return n;
+}
+
+/* The code at pc, of which `wanted` bytes are at hand if there are so many. */
+static const uint8_t *code_at(struct search *search, uint64_t pc, size_t wanted, size_t *size_ret)
+{
+	const uint64_t at = pc - search->code_start;
+	const bool is_there = at < search->code_size && search->code_size - at >= wanted;
+
+	if (!is_there) {
+		search->code_start = pc;
+		search->code_size = sf_x86_read_code(search->reader, pc, search->code);
+	}
+	*size_ret = is_there ? search->code_size - at : search->code_size;
+	return search->code + (is_there ? at : 0);
+}
+
+static bool decode(struct search *search, uint64_t pc, struct sf_x86_instruction *ret)
+{
+	size_t size;
+	const uint8_t *code = code_at(search, pc, SF_X86_MAX_SIZE, &size);
+
+	return sf_x86_decode(code, size, ret);
+}
+
+static bool pops_return(struct search *search, uint64_t pc)
+{
+	size_t size;
+	const uint8_t *code = code_at(search, pc, SF_X86_GIVES_BACK, &size);
+
+	return sf_x86_pops_return(code, size);
+}
+
+static bool holds_return(struct search *search, uint64_t pc, struct sf_exit *ret)
+{
+	size_t size;
+	const uint8_t *code = code_at(search, pc, SF_X86_GIVES_BACK, &size);
+
+	return sf_x86_holds_return(code, size, ret);
+}
+
 /* pop %rsp, where the frame pointer leads to the old sp: libjpeg-turbo's functions align their frame pointer with their stack. */
 static bool pops_sp(const struct sf_reader *reader, uint64_t pc)
 {
@@ -199,6 +248,8 @@ static enum progress follow(struct search *search, struct way *way, const struct
 		way->copied = way->taken;
 		break;
 	case SF_X86_PUSH:
+		if (now->value == -8 && pops_return(search, way->pc))
+			return returns(way, ret);
 		way->taken += now->value;
 		break;
 	case SF_X86_POP_FP:
@@ -236,29 +287,6 @@ static enum progress follow(struct search *search, struct way *way, const struct
 	}
 	way->pc = next;
 	return GOES_ON;
-}
-
-size_t sf_x86_read_code(const struct sf_reader *reader, uint64_t pc, uint8_t code[SF_X86_CHUNK])
-{
-	size_t n = 0;
-
-	if (sf_read(reader, code, pc, SF_X86_CHUNK))
-		return SF_X86_CHUNK;
-	for (size_t more = SF_X86_CHUNK / 2; more; more /= 2)
-		n += sf_read(reader, code + n, pc + n, more) ? more : 0;
-	return n;
-}
-
-/* The instruction at pc, of which SF_X86_CHUNK bytes are at hand. */
-static bool decode(struct search *search, uint64_t pc, struct sf_x86_instruction *ret)
-{
-	const uint64_t at = pc - search->code_start;
-
-	if (at < search->code_size && search->code_size - at >= SF_X86_MAX_SIZE)
-		return sf_x86_decode(search->code + at, search->code_size - at, ret);
-	search->code_start = pc;
-	search->code_size = sf_x86_read_code(search->reader, pc, search->code);
-	return sf_x86_decode(search->code, search->code_size, ret);
 }
 
 /* Code that makes a record for the function that it calls next, without the return address, as SBCL's does. */
@@ -348,7 +376,7 @@ bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exi
 	unsigned left = MAX_INSTRUCTIONS;
 	struct sf_x86_instruction now;
 
-	if (is_in_record(reader, pc, ret) || is_at_such_a_call(&search, pc, ret))
+	if (is_in_record(reader, pc, ret) || is_at_such_a_call(&search, pc, ret) || holds_return(&search, pc, ret))
 		return true;
 	search.open[0] = (struct way){ .pc = pc, .saved_fp = -1 };
 	while (search.n_open && left) {

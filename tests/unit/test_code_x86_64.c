@@ -347,7 +347,7 @@ static void what_its_code_does_not_show(void **state)
 	(void)state;
 
 	assert_false(FIND(&exit, 0x48, 0x29, 0xc4, 0xc3));                        /* sub %rax, %rsp; ret */
-	assert_false(FIND(&exit, 0x53, 0xc3));                                    /* push %rbx; ret: none of this function */
+	assert_false(FIND(&exit, 0xff, 0x33, 0xc3));                              /* push (%rbx); ret: none of this function */
 	assert_false(FIND(&exit, 0xe8, 0, 0, 0, 0, 0x55, 0x48, 0x89, 0xe5));      /* call, and perhaps the next function */
 	assert_false(FIND(&exit, 0x0f, 0x0b, 0xc3));                              /* ud2, and other code */
 	assert_false(FIND(&exit, 0xeb, 0xfe, 0xc3));                              /* for ever */

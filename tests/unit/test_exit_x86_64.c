@@ -78,6 +78,29 @@ static void many_jumps(void **state)
 	assert_true(find_exit(code, sizeof(code), &exit) && exit.size == 8);
 }
 
+/* In V8's functions, which take arguments from the stack whose number they do not know. rcx is 2 in DWARF's numbers. */
+static void a_return_address_in_a_register(void **state)
+{
+	struct sf_exit exit;
+	(void)state;
+
+	/* pop %rbp; pop %rcx; lea 8(%r15), %rsp; push %rcx; ret, from each of its instructions on */
+	assert_true(FIND(&exit, 0x5d, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && !exit.is_held && exit.size == 8 && exit.saved_fp == 0);
+	assert_true(FIND(&exit, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && !exit.is_held && exit.size == 0);
+	assert_true(FIND(&exit, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && exit.is_held && exit.held == 2 && !exit.has_given);
+	assert_true(FIND(&exit, 0x51, 0xc3) && exit.is_held && exit.held == 2 && exit.has_given);
+	assert_true(FIND(&exit, 0xc3) && !exit.is_held && exit.size == 0);
+	/* pop %r10; lea (%rsp,%rcx,8), %rsp; push %r10; ret */
+	assert_true(FIND(&exit, 0x41, 0x5a, 0x48, 0x8d, 0x24, 0xcc, 0x41, 0x52, 0xc3) && !exit.is_held && exit.size == 0);
+	assert_true(FIND(&exit, 0x48, 0x8d, 0x24, 0xcc, 0x41, 0x52, 0xc3) && exit.is_held && exit.held == 10 && !exit.has_given);
+	/* pop %rcx; add $16, %rsp; push %rcx; ret */
+	assert_true(FIND(&exit, 0x59, 0x48, 0x83, 0xc4, 0x10, 0x51, 0xc3) && !exit.is_held && exit.size == 0);
+	/* Another register is pushed; none is moved away meanwhile: pop %rcx; push %rcx; ret; sp goes the other way. */
+	assert_false(FIND(&exit, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x52, 0xc3));
+	assert_true(FIND(&exit, 0x59, 0x51, 0xc3) && !exit.is_held && exit.size == 0);
+	assert_false(FIND(&exit, 0x48, 0x83, 0xec, 0x10, 0x51, 0xc3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +108,7 @@ int main(void)
 		cmocka_unit_test(behind_an_unknown_jump),
 		cmocka_unit_test(a_long_function),
 		cmocka_unit_test(many_jumps),
+		cmocka_unit_test(a_return_address_in_a_register),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1204,6 +1204,41 @@ static void registers_above_code_without_rows(void **state)
 		      { APP + 0x710, STACK + 0x108, GUESS });
 }
 
+/*
+ * pop %rcx; lea 8(%r15), %rsp; push %rcx; ret, behind leave: the frame pointer is the caller's. The return address is on the
+ * stack, then only in the register, and on the stack again.
+ */
+static void a_return_address_in_a_register(void **state)
+{
+	static const uint8_t code[] = { 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3 };
+	static const struct { uint8_t at, sp; } places[] = { { 0, 0 }, { 1, 8 }, { 5, 0x20 }, { 6, 0x18 } };
+	(void)state;
+
+	recorded_bytes(&r, JIT + 0x50, code, sizeof(code));
+	put_call(JIT + 0x250);
+	put_call(APP + 0x310);
+	recorded_put(&r, STACK + 0x100, JIT + 0x250);
+	recorded_put(&r, STACK + 0x118, JIT + 0x250);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	for (unsigned i = 0; i < 4; i++) {
+		const uint64_t sp = STACK + 0x100 + places[i].sp;
+		const bool is_popped = i == 1 || i == 2;
+
+		r.still.regs.pc = JIT + 0x50 + places[i].at;
+		recorded_reg(&r, RSP, sp);
+		recorded_reg(&r, RBP, STACK + 0x140);
+		recorded_reg(&r, RCX, JIT + 0x250);
+		assert_frames(SF_END_ROOT,
+			      { r.still.regs.pc, sp, LEAF },
+			      { JIT + 0x250, is_popped ? sp : sp + 8, CODE },
+			      { APP + 0x310, STACK + 0x150, CHAIN });
+	}
+	r.still.regs.known &= ~(UINT64_C(1) << RCX);
+	recorded_reg(&r, RSP, STACK + 0x108);
+	r.still.regs.pc = JIT + 0x51;
+	assert_frames(SF_END_ROOT, { JIT + 0x51, STACK + 0x108, LEAF }, { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
 /* pop %rbx; pop %rbp; ret: two words lie between sp and the return address. Also where a frame pointer of 0 led here. */
 static void by_the_code_of_the_function(void **state)
 {
@@ -1896,6 +1931,7 @@ int main(void)
 		TEST(code_that_leaves_sp_alone),
 		TEST(rules_that_lead_to_no_return_address),
 		TEST(code_without_rules_on_a_short_copy),
+		TEST(a_return_address_in_a_register),
 		TEST(by_the_code_of_the_function),
 		TEST(a_record_that_the_frame_pointer_has_left),
 		TEST(a_jump_to_nowhere_has_a_caller),

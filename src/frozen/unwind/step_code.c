@@ -92,6 +92,20 @@ static enum sf_step step_by_fp(struct sf_cursor *cursor, const struct sf_exit *e
 	return take(cursor, record[1], fp + sizeof(record), SF_VIA_FRAME_POINTER);
 }
 
+/* While arguments are still on the stack, the caller's sp is further up: how far is not known. */
+static enum sf_step step_by_held(struct sf_cursor *cursor, const struct sf_exit *exit)
+{
+	const unsigned sp = cursor->still->arch->sp;
+	const uint64_t pc = cursor->regs.r[exit->held];
+
+	if (!sf_reg_known(&cursor->regs, exit->held) || !is_return_address(cursor, pc))
+		return SF_STEP_NOT_MINE;
+	take(cursor, pc, cursor->regs.r[sp], SF_VIA_CODE);
+	if (!exit->has_given)
+		cursor->regs.known &= ~(UINT64_C(1) << sp);
+	return SF_STEP_TAKEN;
+}
+
 /*
  * By the register in which the function keeps its old sp, while its own stack is aligned. That the code which takes it back
  * is this function's is a guess.
@@ -105,7 +119,7 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 
 	if (!(cursor->exact || cursor->via == SF_VIA_CODE) || !arch->find_kept_sp ||
 	    !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) || !sf_reg_known(&cursor->regs, reg) ||
-	    !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_half || exit.is_kept)
+	    !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_held || exit.is_half || exit.is_kept)
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
 	if (!is_old_sp(cursor, kept))
@@ -139,6 +153,8 @@ static enum sf_step step_by_exit(struct sf_cursor *cursor, uint64_t sp, const st
 {
 	if (exit->is_by_fp)
 		return step_by_fp(cursor, exit);
+	if (exit->is_held)
+		return step_by_held(cursor, exit);
 	return exit->is_kept ? step_by_stored_sp(cursor, sp, exit, why) : step_by_sp(cursor, sp, exit, why);
 }
 
@@ -175,8 +191,8 @@ static bool find_common_exit(const struct sf_cursor *cursor, const struct sf_rea
 	if (!still->arch->common_code || !still->arch->common_code(code, &cursor->regs, &pc, &least))
 		return false;
 	region = sf_frame_region(still, pc, true);
-	return region && region->image && still->arch->find_exit(code, pc, ret) && !ret->is_by_fp && !ret->is_half && !ret->is_kept &&
-	       !ret->is_guess && ret->size >= least;
+	return region && region->image && still->arch->find_exit(code, pc, ret) && !ret->is_by_fp && !ret->is_held && !ret->is_half &&
+	       !ret->is_kept && !ret->is_guess && ret->size >= least;
 }
 
 /*
