@@ -17,6 +17,7 @@ enum { RAX = 0, RCX = 2, RBX = 3, RSI = 4, RBP = 6, RSP = 7, R12 = 12, R13 = 13 
 #define APP 0x400000
 #define LIBC 0x500000
 #define JIT 0x600000
+#define BARE 0x680000
 #define STACK 0x7f0000
 #define ALTSTACK 0x900000
 #define SIZE 0x1000
@@ -1239,6 +1240,44 @@ static void a_return_address_in_a_register(void **state)
 	assert_frames(SF_END_ROOT, { JIT + 0x51, STACK + 0x108, LEAF }, { APP + 0x310, STACK + 0x150, CHAIN });
 }
 
+/*
+ * In a file without rules a function with a frame pointer is called by one that has its caller's still, and takes 8 bytes: lea
+ * 8(%rsp), %rsp; ret. In no file all code has frame pointers.
+ */
+static void a_function_with_its_callers_frame_pointer(void **state)
+{
+	static const uint8_t leaves[] = { 0xc9, 0xc3 }, plain[] = { 0x48, 0x8d, 0x64, 0x24, 0x08, 0xc3 };
+	(void)state;
+
+	recorded_memory(&r, BARE, SIZE);
+	recorded_region(&r, BARE, BARE + SIZE, NULL, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t code = i ? JIT : BARE;
+
+		recorded_bytes(&r, code + 0x50, leaves, sizeof(leaves));
+		recorded_bytes(&r, code + 0x250, plain, sizeof(plain));
+		put_call(code + 0x250);
+		put_call(APP + 0x320);
+		put_call(APP + 0x310);
+		r.still.regs.pc = code + 0x50;
+		recorded_reg(&r, RBP, STACK + 0x110);
+		recorded_put(&r, STACK + 0x110, STACK + 0x140);
+		recorded_put(&r, STACK + 0x118, code + 0x250);
+		recorded_put(&r, STACK + 0x128, APP + 0x320);
+		recorded_put(&r, STACK + 0x148, APP + 0x310);
+		if (i)
+			assert_frames(SF_END_ROOT,
+				      { code + 0x50, STACK + 0x100, LEAF },
+				      { code + 0x250, STACK + 0x120, CHAIN },
+				      { APP + 0x310, STACK + 0x150, CHAIN });
+		else
+			assert_frames(SF_END_ROOT,
+				      { code + 0x50, STACK + 0x100, LEAF },
+				      { code + 0x250, STACK + 0x120, CHAIN },
+				      { APP + 0x320, STACK + 0x130, CODE });
+	}
+}
+
 /* pop %rbx; pop %rbp; ret: two words lie between sp and the return address. Also where a frame pointer of 0 led here. */
 static void by_the_code_of_the_function(void **state)
 {
@@ -1932,6 +1971,7 @@ int main(void)
 		TEST(rules_that_lead_to_no_return_address),
 		TEST(code_without_rules_on_a_short_copy),
 		TEST(a_return_address_in_a_register),
+		TEST(a_function_with_its_callers_frame_pointer),
 		TEST(by_the_code_of_the_function),
 		TEST(a_record_that_the_frame_pointer_has_left),
 		TEST(a_jump_to_nowhere_has_a_caller),

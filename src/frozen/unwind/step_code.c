@@ -4,8 +4,9 @@
  * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). A
  * return address counts only if a call stands before it.
  *
- * Frames to which a frame pointer led are left to the next stepper: their functions keep frame pointers, and reading the code
- * of each of them would cost too much.
+ * Frames outside of files to which a frame pointer led are left to the next stepper: code that a runtime made keeps frame
+ * pointers, and reading the code of each frame would cost too much. In a file such a function may have its caller's: programs by
+ * FreePascal have functions with frame pointers and without, and those that make system calls are among the former.
  */
 #include "frozen/unwind/walk.h"
 
@@ -128,12 +129,12 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 	return step_by_sp(cursor, kept, &exit, why);
 }
 
-/* By a frame pointer that leads on. 0 may be that of a caller further up, where this function keeps none. */
-static bool is_led_to(const struct sf_cursor *cursor)
+/* By a frame pointer that leads on, in no file. 0 may be that of a caller further up, where this function keeps none. */
+static bool is_led_to(const struct sf_cursor *cursor, const struct sf_region *region)
 {
 	const unsigned fp = cursor->still->arch->fp;
 
-	return !cursor->exact && cursor->via == SF_VIA_FRAME_POINTER && sf_reg_known(&cursor->regs, fp) &&
+	return !region->image && !cursor->exact && cursor->via == SF_VIA_FRAME_POINTER && sf_reg_known(&cursor->regs, fp) &&
 	       cursor->regs.r[fp] != 0;
 }
 
@@ -218,7 +219,7 @@ enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *regi
 	enum sf_step step;
 
 	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
-	    is_led_to(cursor))
+	    is_led_to(cursor, region))
 		return SF_STEP_NOT_MINE;
 	step = step_by_common_code(cursor, &code, why);
 	return step == SF_STEP_NOT_MINE ? step_by_code(cursor, &code, why) : step;
