@@ -356,6 +356,7 @@ FAULTS = [
     ("capture/perf/rings.c", "\tif (events->n_cpus > n_before)\n\t\tdraw_periods(events);\n", "\t(void)n_before;\n", "test_perf_renewal"),
     ("capture/perf/events.c", "\tfine &= renew_meters(events, err);\n", "\t(void)renew_meters;\n", "test_perf_renewal"),
     ("capture/perf/events.c", "sum = events->counted_before, count;", "sum = 0, count;", "test_perf_renewal"),
+    ("capture/perf/events.c", "open_all(events, tid, open_second, events->n_cpus, &events->fds, err)", "open_second(events, tid, 0) >= 0", "test_perf_renewal"),
     ("capture/perf/shares.c", "\t\tthread->exited_ns = record->time_ns;\n", "\t\t(void)record;\n", "test_perf_batch"),
     ("capture/perf/holds.c", " && !thread->exited_ns", "", "test_perf_deep"),
     ("capture/perf/looks.c", "if (thread->exited_ns || sf_perf", "if (sf_perf", "test_perf_deep"),

@@ -22,6 +22,7 @@ static int online[MOST], offline_cpu;
 static size_t n_online;
 static bool is_locked; /* no memory may be locked */
 static int opened_on[MOST], redirected_to[MOST];
+static uint32_t opened_tracepoint[MOST];
 static size_t n_opened, n_owners, n_mapped;
 
 size_t __wrap_sf_perf_cpus(int *ret, size_t capacity);
@@ -69,6 +70,7 @@ int __wrap_sf_perf_open_event(const struct sf_perf_event *event)
 		errno = ENODEV;
 		return -1;
 	}
+	opened_tracepoint[n_opened % MOST] = event->tracepoint;
 	opened_on[n_opened++ % MOST] = event->cpu;
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
@@ -223,6 +225,27 @@ static void a_new_cpu_has_a_meter(void **state)
 	sf_perf_events_close(&counted);
 }
 
+/* Who wakes a thread, and when it is on a queue: both are recorded on as before. */
+static void both_tracepoints_are_opened_anew(void **state)
+{
+	struct sf_perf_events wakings = { .kind = SF_PERF_WAKINGS, .all = true, .tracepoint = 7, .second_tracepoint = 8 };
+	struct sf_error err = { 0 };
+	unsigned n_of[2] = { 0 };
+
+	(void)state;
+	assert_true(sf_perf_events_open(&wakings, 0, &err) && sf_perf_events_attach(&wakings, NULL, 0, &err));
+	assert_int_equal(wakings.fds.n, 4);
+	n_opened = 0;
+	set_online(3, (const int[]){ 0, 1, 5 });
+	assert_true(sf_perf_events_follow_cpus(&wakings, NULL, 0, &err));
+	for (size_t i = 0; i < n_opened; i++)
+		n_of[opened_tracepoint[i] - 7]++;
+	assert_int_equal(n_of[0], 3);
+	assert_int_equal(n_of[1], 3);
+	assert_int_equal(wakings.fds.n, 6);
+	sf_perf_events_close(&wakings);
+}
+
 static void what_was_never_opened_stays_closed(void **state)
 {
 	struct sf_perf_events none = { .kind = SF_PERF_WAKINGS };
@@ -244,6 +267,7 @@ int main(void)
 		TEST(a_cpu_without_a_ring_is_said),
 		TEST(samples_before_it_stand_for_as_many),
 		TEST(a_new_cpu_has_a_meter),
+		TEST(both_tracepoints_are_opened_anew),
 		TEST(what_was_never_opened_stays_closed),
 	};
 

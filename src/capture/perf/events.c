@@ -29,18 +29,19 @@ void sf_perf_events_close(struct sf_perf_events *events)
 static struct sf_perf_event event_of(const struct sf_perf_events *events, int32_t tid, int cpu)
 {
 	return (struct sf_perf_event){
-		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = cpu,
+		.kind = events->kind, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = cpu,
 		.stack_bytes = events->stack_bytes, .user_chain = events->user_chain, .children = events->children, .kernel = events->kernel,
 		.type = events->type, .config = events->config, .each = events->each, .on_exec = events->on_exec && !events->waits,
 	};
 }
 
-static int open_event(const struct sf_perf_events *events, int32_t tid, size_t i)
+static int open_at(const struct sf_perf_events *events, int32_t tid, size_t i, uint32_t tracepoint)
 {
 	struct sf_perf_event event = event_of(events, tid, events->cpus[i]);
 	const bool counts = events->enabled && !event.on_exec && !events->waits;
 	int fd;
 
+	event.tracepoint = tracepoint;
 	event.period_ns = events->periods_ns[i];
 	fd = sf_perf_open_event(&event);
 	if (fd < 0 || ((!events->filter || sf_perf_set_filter(fd, events->filter)) && sf_perf_redirect(fd, events->owners[i]) &&
@@ -48,6 +49,16 @@ static int open_event(const struct sf_perf_events *events, int32_t tid, size_t i
 		return fd;
 	close(fd);
 	return -1;
+}
+
+static int open_event(const struct sf_perf_events *events, int32_t tid, size_t i)
+{
+	return open_at(events, tid, i, events->tracepoint);
+}
+
+static int open_second(const struct sf_perf_events *events, int32_t tid, size_t i)
+{
+	return open_at(events, tid, i, events->second_tracepoint);
 }
 
 static int open_meter(const struct sf_perf_events *events, int32_t tid, size_t i)
@@ -91,7 +102,8 @@ static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_
 	const bool is_metered = events->kind == SF_PERF_COUNTED && !events->waits;
 
 	return (!is_metered || open_all(events, tid, open_meter, events->all ? events->n_cpus : 1, &events->meters, err)) &&
-	       open_all(events, tid, open_event, events->n_cpus, &events->fds, err);
+	       open_all(events, tid, open_event, events->n_cpus, &events->fds, err) &&
+	       (!events->second_tracepoint || open_all(events, tid, open_second, events->n_cpus, &events->fds, err));
 }
 
 /* Attaches those that are not in `done` yet, and appends them to it. *more_ret: there were some. */

@@ -40,7 +40,8 @@ struct sf_perf_fds { /* an SF_VEC */
 struct sf_perf_events {
 	enum sf_perf_kind kind;
 	uint64_t period_ns;    /* of a clock, on average; 0: none */
-	uint32_t tracepoint;   /* of SF_PERF_WAKINGS and SF_PERF_SIGNALS */
+	uint32_t tracepoint;   /* of SF_PERF_WAKINGS and SF_PERF_SIGNALS ... */
+	uint32_t second_tracepoint; /* ... and another one, into the same rings; 0: none */
 	const char *filter;    /* of the tracepoint's records; NULL: all */
 	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
 	uint64_t config;       /* ... and which of these */

@@ -35,7 +35,7 @@ static bool find_wakings(struct sf_perf_sleeps *sleeps, struct sf_tracepoint tra
 	return true;
 }
 
-/* Both tracepoints write into the same rings, and their records have the same fields. */
+/* The records of both tracepoints have the same fields. */
 static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
 {
 	struct sf_tracepoint *tracepoints = calloc(2, sizeof(*tracepoints));
@@ -44,13 +44,12 @@ static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
 
 	*events = (struct sf_perf_events){ .kind = SF_PERF_WAKINGS, .all = true, .kernel = true };
 	fine = fine && sf_perf_events_open(events, 0, err);
-	for (int i = 0; fine && i < 2; i++) {
-		events->tracepoint = tracepoints[i].number;
+	if (fine) {
+		events->tracepoint = sleeps->waking = (uint16_t)tracepoints[0].number;
+		events->second_tracepoint = tracepoints[1].number;
 		fine = sf_perf_events_attach(events, NULL, 0, err);
 	}
-	if (fine)
-		sleeps->waking = (uint16_t)tracepoints[0].number;
-	else
+	if (!fine)
 		sf_perf_events_close(events);
 	free(tracepoints);
 	return fine;
