@@ -579,6 +579,7 @@ FAULTS = [
     ("capture/perf/budget.c", "- budget->wanted_ns / BATCHES;", "- budget->wanted_ns;", "test_perf_batch"),
     ("capture/ptrace/watched_account.c", " + sf_unseen_ticks(watch, thread->batch.passed_ns)", " + 0 * sf_unseen_ticks(watch, 1)", "test_watch"),
     ("capture/ptrace/watched_account.c", "ns = thread->sleeps.passed_ns + unrecorded_ns;", "ns = unrecorded_ns;", "test_watch"),
+    ("capture/ptrace/account.c", "end_ns > met_ns ? least(ns, end_ns - met_ns) : 0;", "ns + 0 * (end_ns + met_ns);", "test_perf_sleeps"),
     ("capture/perf/widen.c", " && cost_ns > others_ns &&", " && (cost_ns || others_ns) &&", "test_perf_widen"),
     ("capture/perf/widen.c", "cost_ns * COST_PART > all_ns &&", "", "test_perf_widen"),
     ("capture/ptrace/watched_threads.c", "(void)sf_process_cpu(process->pid, &process->cpu_ns);", "(void)process->cpu_ns;", "test_watch"),

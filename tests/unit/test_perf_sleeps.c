@@ -1003,6 +1003,23 @@ static void test_of_an_ended_thread(void **state)
 	assert_string_equal(told, "sample 81 80; by -1 ; ");
 }
 
+/* It came into sight when its first records were read: what it slept before that is in no count, and has its length all the same. */
+static void test_before_it_came_into_sight(void **state)
+{
+	(void)state;
+	thread.seen_ns = thread.sleeps.met_ns = 20 * MS;
+	leaves(0, 1, false);
+	comes(0, 16);
+	leaves(0, 18, false);
+	batch(20, 0, 0);
+	assert_string_equal(told, "sample 16 15; by -1 ; sample 20 2; ");
+	assert_int_equal(thread.account.asleep_ns, 0);
+	comes(0, 24);
+	batch(30, 6, 0);
+	assert_string_equal(told, "sample 16 15; by -1 ; sample 20 2; again 24 4; by -1 ; ");
+	assert_int_equal(thread.account.asleep_ns, 0);
+}
+
 static void stack_of(unsigned cpu, double ms)
 {
 	struct made_record made;
@@ -1115,6 +1132,7 @@ int main(void)
 		TEST(test_at_the_end_all_have_samples),
 		TEST(test_samples_of_cpu_time_come_first),
 		TEST(test_of_an_ended_thread),
+		TEST(test_before_it_came_into_sight),
 		TEST(test_told_twice),
 		TEST(test_what_is_not_copied_costs_nothing),
 		TEST(test_wakings_have_a_limit),

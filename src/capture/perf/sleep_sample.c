@@ -92,12 +92,13 @@ static void correct_wait(struct sf_thread *thread, uint64_t end_ns)
 static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
 			     uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
+	const bool is_counted = measure(thread, now_ns);
+	const uint64_t in_sight_ns = sf_thread_take_off_sleep(thread, new_ns, end_ns);
 	uint64_t ns = new_ns + before_ns;
 	int64_t more_ns;
 
-	if (!measure(thread, now_ns))
-		thread->account.asleep_ns += (int64_t)new_ns;
-	thread->account.asleep_ns -= (int64_t)new_ns;
+	if (!is_counted)
+		thread->account.asleep_ns += (int64_t)in_sight_ns;
 	if (has_end)
 		correct_wait(thread, end_ns);
 	more_ns = -thread->account.asleep_ns - UNRECORDED_NS;
@@ -111,9 +112,9 @@ static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uin
 }
 
 /* The sleep has no sample: a later one stands for it, too. */
-static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_ns)
+static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_ns, uint64_t end_ns)
 {
-	thread->account.asleep_ns -= (int64_t)length_ns;
+	sf_thread_take_off_sleep(thread, length_ns, end_ns);
 	*sum_ns += length_ns;
 }
 
@@ -240,13 +241,13 @@ static void finish_long(struct sf_perf *perf, struct sf_thread *thread, uint64_t
 	if (send(perf, thread, length_ns, end_ns, has_end, now_ns) == SENT)
 		send_waker(perf, thread);
 	else
-		put_off(thread, &thread->sleeps.passed_ns, length_ns);
+		put_off(thread, &thread->sleeps.passed_ns, length_ns, end_ns);
 }
 
 static void finish_short(struct sf_perf *perf, struct sf_thread *thread, uint64_t length_ns, uint64_t end_ns, bool has_end,
 			 uint64_t now_ns)
 {
-	put_off(thread, &thread->sleeps.short_ns, length_ns);
+	put_off(thread, &thread->sleeps.short_ns, length_ns, end_ns);
 	if (thread->sleeps.short_ns < perf->sleeps.min_ns)
 		return;
 	if (send(perf, thread, 0, end_ns, has_end, now_ns) == SENT) {

@@ -82,6 +82,11 @@ bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *sw
 
 /* --- what samples take --- */
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
 static void borrow(struct sf_thread *thread, int64_t more_ns)
 {
@@ -139,6 +144,14 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 	return weight;
 }
 
+uint64_t sf_thread_take_off_sleep(struct sf_thread *thread, uint64_t ns, uint64_t end_ns)
+{
+	const uint64_t met_ns = thread->sleeps.met_ns, in_sight_ns = end_ns > met_ns ? least(ns, end_ns - met_ns) : 0;
+
+	thread->account.asleep_ns -= (int64_t)in_sight_ns;
+	return in_sight_ns;
+}
+
 struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns)
 {
 	const struct sf_weight weight = { .wall_ns = ns, .ticks = sf_ticks_take(&thread->account.asleep_over_ns, ns, period_ns) };
@@ -159,11 +172,6 @@ static struct sf_weight take_beyond(struct sf_thread *thread, uint64_t cpu_ns, u
 	thread->account.awake_ns -= (int64_t)weight.wall_ns;
 	thread->account.beyond_ns -= cpu_ns;
 	return weight;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /*

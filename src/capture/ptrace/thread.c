@@ -31,7 +31,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 		return NULL;
 	}
 	thread->serial = serial;
-	thread->seen_ns = now_ns;
+	thread->seen_ns = thread->sleeps.met_ns = now_ns;
 	thread->cpu = -1;
 	atomic_init(&thread->needs.size, SF_COPY_FIRST);
 	if (!sf_task_name(pid, tid, thread->name) || !sf_task_run(&thread->task, &thread->run) ||
@@ -56,7 +56,7 @@ struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t t
 		return NULL;
 	thread->task = SF_TASK_CLOSED(pid, tid);
 	thread->serial = serial;
-	thread->seen_ns = now_ns;
+	thread->seen_ns = thread->sleeps.met_ns = now_ns;
 	thread->cpu = -1;
 	thread->look = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
 	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);

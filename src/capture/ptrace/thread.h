@@ -103,6 +103,7 @@ struct sf_sleep {
 struct sf_thread_sleeps {
 	bool     are_recorded;   /* samples of sleeps come from records, and not from looks; ... */
 	uint64_t from_ns;        /* ... from this time on */
+	uint64_t met_ns;         /* when the thread came into sight: its account begins then */
 	uint64_t sampled_ns;     /* for which samples of sleeps stand, all together */
 	uint64_t short_ns;       /* of sleeps that were too short for a sample each, since the last sample of them; not in asleep_ns */
 	uint64_t passed_ns;      /* the same of sleeps that the cost limit passed over */
@@ -158,6 +159,7 @@ struct sf_thread {
 	uint64_t exec_ns;        /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be read */
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
+	bool     copy_was_full;  /* the last copy had no more room */
 
 	struct sf_thread_account account;
 	bool     begun;          /* it is known by its first sample only (sf_watch_knows_by_samples): CPU time is counted since that, ... */
@@ -178,7 +180,6 @@ struct sf_thread {
 
 	struct sf_copy_needs needs;
 	struct sf_thread_stack stack;
-	bool     copy_was_full;  /* the last copy had no more room */
 	struct sf_carried carried[2]; /* [1]: of samples on a CPU. The walking thread's */
 };
 
