@@ -129,11 +129,11 @@ def test_waits_for_the_disk_are_named(stillframe, tmp_path, slowly):
 
 
 def test_only_long_ones_by_themselves(stillframe, tmp_path):
-    """With a least length above that of all sleeps, a sample stands for the sum of several."""
+    """With a least length above that of all sleeps, a sample stands for the sum of several, and one for what is left at the end."""
     done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file", options=["--offcpu-min", "70ms"])
     seen = [row[0] for row in sleeps_in(recording, "in_nanosleep") + sleeps_in(recording, "in_pipe") + sleeps_in(recording, "in_mutex") +
             sleeps_in(recording, "in_futex")]
-    assert seen and min(seen) >= 0.07, (seen, done)
+    assert len(seen) > 1 and sorted(seen)[1] >= 0.07, (seen, done)
 
 
 @pytest.mark.alone   # beside others waits for a CPU are long, and records find no room while stillframe waits for one

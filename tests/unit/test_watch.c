@@ -1627,6 +1627,31 @@ static void sleeps_without_samples_are_the_last_one_s(void **state)
 }
 
 /*
+ * Sleeps that are too short for a sample each are the last sample's, too, and so is one that goes on. A thread that has exited
+ * does not sleep.
+ */
+static void short_sleeps_are_the_last_one_s(void **state)
+{
+	(void)state;
+	open_watch();
+	options.blocked_rate_mhz = 20000;
+	watch.recorded_until_ns = now_ns + 90 * MS;
+	for (int32_t tid = 41; tid < 44; tid++) {
+		struct sf_thread *thread = begin_thread(tid);
+
+		thread->sleeps.sampled_ns = MS;
+		thread->sleeps.are_recorded = true;
+		thread->sleeps.short_ns = tid == 41 ? 100 * MS : 0;
+		thread->sleep.start_ns = tid == 41 ? 0 : now_ns - 10 * MS;
+		thread->exited_ns = tid == 43 ? now_ns : 0;
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\nthread 4: 43 b\n");
+	scan_after(100);
+	expect("end 4: 0 us\nagain 3: cpu 0 us, 2 ticks\nend 3: 0 us\nagain 2: cpu 0 us, 2 ticks\nend 2: 0 us\n");
+}
+
+/*
  * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not
  * if it ran, has no sample of this sleep, or if sleeping threads are not sampled.
  */
@@ -1682,6 +1707,7 @@ int main(void)
 		TEST(a_rest_that_was_passed_over_is_no_loss),
 		TEST(what_was_passed_over_was_used),
 		TEST(sleeps_without_samples_are_the_last_one_s),
+		TEST(short_sleeps_are_the_last_one_s),
 		TEST(a_sleep_lasts_to_the_end),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),

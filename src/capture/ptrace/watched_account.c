@@ -79,12 +79,27 @@ static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 	sf_relay_again(watch->relay, thread, end_ns, &weight);
 }
 
-/* Where sleeps are recorded: those that the cost limit has passed over since the last sample of one, and those without records. */
+/* A recorded sleep that goes on, and was too short for a sample as yet. */
+static void put_off_sleep(const struct sf_watch *watch, struct sf_thread *thread)
+{
+	const struct sf_sleep *sleep = &thread->sleep;
+	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns;
+
+	if (!thread->sleeps.are_recorded || !sleep->start_ns || sleep->has_sample || thread->exited_ns || end_ns <= sleep->start_ns)
+		return;
+	sf_thread_take_off_sleep(thread, end_ns - sleep->start_ns, end_ns);
+	thread->sleeps.passed_ns += end_ns - sleep->start_ns;
+}
+
+/*
+ * Where sleeps are recorded: those that were too short, or that the cost limit has passed over, since the last sample of one,
+ * and those without records.
+ */
 static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
 	const bool is_unrecorded = thread->account.asleep_ns > 0 && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
 	const uint64_t unrecorded_ns = is_unrecorded ? (uint64_t)thread->account.asleep_ns : 0;
-	const uint64_t ns = thread->sleeps.passed_ns + unrecorded_ns;
+	const uint64_t ns = thread->sleeps.passed_ns + thread->sleeps.short_ns + unrecorded_ns;
 	const bool has_sample = thread->sleeps.sampled_ns;
 	struct sf_weight weight;
 
@@ -194,6 +209,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	sf_thread_balance(thread);
 	if (process)
 		sf_little_use_end(watch, process, thread, now_ns);
+	put_off_sleep(watch, thread);
 	give_sleeps(watch, thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
