@@ -116,6 +116,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		break;
 	case PERF_RECORD_EXIT:
 		perf->n_ends++;
+		perf->end_ns = record.time_ns;
 		end_thread(perf, &record);
 		if (!perf->base.options.all && sf_perf_concerns(perf, record.pid))
 			perf->base.watch.next_scan_ns = 0;

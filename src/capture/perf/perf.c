@@ -163,6 +163,15 @@ static bool some_go_on(const struct sf_perf *perf)
 }
 
 /*
+ * What has an end by its record may be there for a while: the kernel writes the record before it takes the memory away. Then it
+ * is looked for at each batch, as far as scans may cost (watch.h).
+ */
+static bool has_just_ended(const struct sf_perf *perf, uint64_t now_ns)
+{
+	return !perf->base.options.all && now_ns < perf->end_ns + SCAN_NS;
+}
+
+/*
  * When a record says that something has ended, and now and then. The last records of a process that is found to have
  * ended may be in the rings: of its samples, and of others that it has started. It is ended when they are read. False:
  * all are gone.
@@ -174,7 +183,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 
 	if (!is_to_scan(perf, now_ns))
 		return watch->processes.n > 0 || perf->base.options.all;
-	perf->next_scan_ns = now_ns + SCAN_NS;
+	perf->next_scan_ns = has_just_ended(perf, now_ns) ? now_ns : now_ns + SCAN_NS;
 	forget_ended(perf, now_ns);
 	more = sf_watch_scan(watch, now_ns);
 	for (int i = 0; watch->has_kept && i < MAX_RESCANS; i++) {

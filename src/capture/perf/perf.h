@@ -37,7 +37,8 @@ struct sf_perf {
 	int32_t own_pid;
 	struct sf_perf_kernel_time kernel_time;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
-	uint64_t n_ends;              /* of threads, by the records of their ends */
+	uint64_t n_ends;              /* of threads, by the records of their ends ... */
+	uint64_t end_ns;              /* ... and the time of the last one */
 	struct {
 		uint64_t n_ends, began_ns;
 	} last_wait;                  /* at its begin */
