@@ -137,6 +137,17 @@ static void name_unnamed(struct sf_recording *recording, const struct sf_thread_
 	process->dirty = true;
 }
 
+/* A process comes into sight with its first thread. Before, nothing says when that is but what was last written to the disk. */
+static void begin_process(struct sf_recording *recording, const struct sf_thread_row *thread)
+{
+	struct sf_process_row *process = &recording->processes.items[thread->process - 1];
+
+	if (process->has_threads)
+		return;
+	process->has_threads = process->dirty = true;
+	process->start_ns = thread->start_ns;
+}
+
 static void go_on(struct sf_thread_row *row)
 {
 	row->cpu_before_ns = row->cpu_counted_ns;
@@ -174,6 +185,7 @@ bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t ti
 	row.start_ns = sf_recording_relative(recording, time_ns);
 	if (!add_thread(recording, &row, live))
 		return sf_fail_memory(err);
+	begin_process(recording, &row);
 	if (is_first(recording, &row))
 		name_unnamed(recording, &row);
 	*ret = *live;

@@ -47,7 +47,7 @@ struct sf_process_row {
 	int32_t pid, parent;
 	uint32_t name, command_line; /* strings */
 	uint64_t start_ns;
-	bool dirty;
+	bool has_threads, dirty;
 };
 
 /* The process that has a pid now. */

@@ -519,6 +519,7 @@ FAULTS = [
     ("recording/samples.c", "recording->totals.cpu_seen_ns += half_ns;", "", "test_recording"),
     ("recording/save.c", "recording->n_saves++;", "", "test_recording"),
     ("recording/threads.c", "if (*command_line || row->name != before)\n\t\t", "", "test_recording"),
+    ("recording/threads.c", "\tprocess->start_ns = thread->start_ns;\n", "", "test_recording"),
     ("session/session.c", "\tsf_recording_end(recording, end_ns);\n", "", "test_session"),
     ("session/recorded_samples.c", "if (sample->state == SF_STATE_RUNNING && sample->cpu_ns) {", "if (sample->state == SF_STATE_RUNNING) {", "test_stream_reader"),
     ("capture/ptrace/unsampled.c", "thread->n_looks ? (double)(thread->looked_for_ns / thread->n_looks) : 0", "1e17", "test_little_use"),

@@ -257,6 +257,21 @@ static void an_unnamed_process_has_the_name_of_its_first_thread(void **state)
 	assert_int_equal(small_query(path, "SELECT count(*) FROM processes WHERE pid = 201 AND name = 'named'"), 1);
 }
 
+static void a_process_begins_with_its_first_thread(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread;
+	struct sf_error err;
+	(void)state;
+
+	assert_true(sf_recording_process(recording, 200, 100, "tool", "", SMALL_START_NS, &err));
+	assert_true(sf_recording_thread(recording, 200, 201, "second", SMALL_START_NS + 3 * MS, &thread, &err));
+	assert_true(sf_recording_thread(recording, 200, 200, "first", SMALL_START_NS + 5 * MS, &thread, &err));
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT start_ns FROM processes WHERE pid = 200"), 3 * MS);
+}
+
 /* It is asked for again at an exec, and may be a zombie by then: its name is there, and its command line is gone. */
 static void a_command_line_outlives_its_process(void **state)
 {
@@ -781,6 +796,7 @@ int main(void)
 		TEST(a_tid_is_a_new_thread_after_its_end),
 		TEST(a_first_thread_goes_on_after_an_exec),
 		TEST(an_unnamed_process_has_the_name_of_its_first_thread),
+		TEST(a_process_begins_with_its_first_thread),
 		TEST(a_command_line_outlives_its_process),
 		TEST(a_pid_that_is_used_again_is_another_process),
 		TEST(ticks_are_samples_and_losses),
