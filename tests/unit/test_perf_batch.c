@@ -128,9 +128,13 @@ void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
 	snprintf(told + strlen(told), sizeof(told) - strlen(told), "begins %d ", pid);
 }
 
+/* Its program does not fit the filter. */
+static bool exec_is_refused;
+
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 {
 	(void)watch;
+	threads[0].is_refused |= exec_is_refused;
 	snprintf(told + strlen(told), sizeof(told) - strlen(told), "exec %d %s ", pid, name);
 }
 
@@ -521,6 +525,26 @@ static void executes(bool knows_other)
 	sf_perf_batch(&perf, 30 * MS);
 	assert_int_equal(threads[0].run.cpu_ns - threads[0].first_cpu_ns, 5 * MS);
 	assert_int_equal(threads[1].run.cpu_ns - threads[1].first_cpu_ns, 300 * MS);
+}
+
+/* Of the program that does not fit the filter nothing is walked: neither in the batch of its exec nor later. */
+static void test_a_program_that_is_refused_has_no_samples(void **state)
+{
+	(void)state;
+	exec_is_refused = true;
+	sample(0, 10, 10, 100);
+	exec(10, 10, 150);
+	sample(0, 10, 10, 200);
+	ran(0, 4);
+	sf_perf_batch(&perf, MS);
+	sample(0, 10, 10, 300);
+	ran(0, 4);
+	sf_perf_batch(&perf, 2 * MS);
+	exec_is_refused = false;
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(sent[0].time_ns, 100);
+	assert_int_equal(sent[0].cpu_ns, 2 * MS);
+	assert_int_equal(perf.due.n, 0);
 }
 
 static void test_a_thread_that_executes_counts_once(void **state)
@@ -1330,6 +1354,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ends_are_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_program_that_is_refused_has_no_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_unknown_thread_that_executes_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_executes_and_exits_counts_all, set_up, tear_down),

@@ -1003,6 +1003,17 @@ static void test_of_an_ended_thread(void **state)
 	assert_string_equal(told, "sample 81 80; by -1 ; ");
 }
 
+static void test_a_program_that_is_refused_has_no_sleeps(void **state)
+{
+	(void)state;
+	thread.is_refused = true;
+	leaves(0, 1, false);
+	comes(0, 4);
+	leaves(0, 5, false);
+	batch(10, 3, 0);
+	assert_string_equal(told, "");
+}
+
 /* It came into sight when its first records were read: what it slept before that is in no count, and has its length all the same. */
 static void test_before_it_came_into_sight(void **state)
 {
@@ -1133,6 +1144,7 @@ int main(void)
 		TEST(test_samples_of_cpu_time_come_first),
 		TEST(test_of_an_ended_thread),
 		TEST(test_before_it_came_into_sight),
+		TEST(test_a_program_that_is_refused_has_no_sleeps),
 		TEST(test_told_twice),
 		TEST(test_what_is_not_copied_costs_nothing),
 		TEST(test_wakings_have_a_limit),

@@ -33,7 +33,7 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 {
 	struct sf_thread *thread = sf_perf_find_thread(perf, record);
 
-	if (!thread || !thread->batch.n || sf_perf_deep_is(perf, thread, record) ||
+	if (!thread || !thread->batch.n || thread->is_refused || sf_perf_deep_is(perf, thread, record) ||
 	    (!thread->batch.has_first && !sf_perf_budget_has_room_for(&perf->budget, sf_perf_times(perf, thread), record->time_ns)))
 		return;
 	thread->batch.has_first = false;

@@ -117,7 +117,7 @@ void sf_perf_kernel_time_begin(struct sf_perf *perf)
 
 static bool may_seek(const struct sf_perf *perf, const struct sf_thread *thread)
 {
-	return perf->kernel_time.on && thread->watched && thread->task.pid != perf->own_pid && !thread->is_32_bit &&
+	return perf->kernel_time.on && sf_thread_is_sampled(thread) && thread->task.pid != perf->own_pid && !thread->is_32_bit &&
 	       !sf_thread_needs_longer_copies(thread);
 }
 

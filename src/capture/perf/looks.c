@@ -34,7 +34,7 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 
 static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
 {
-	return thread->watched && !thread->only_awake && !thread->hold.is_requested &&
+	return sf_thread_is_sampled(thread) && !thread->only_awake && !thread->hold.is_requested &&
 	       (capture->last_tick || now_ns >= thread->asleep_due_ns);
 }
 

@@ -181,7 +181,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		return;
 	if (!thread)
 		thread = meet(perf, record, now_ns);
-	if (!thread || !thread->watched)
+	if (!thread || !sf_thread_is_sampled(thread))
 		return;
 	if (sf_perf_deep_is(perf, thread, record)) {
 		sf_perf_deep_want(perf, thread);

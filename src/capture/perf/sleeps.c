@@ -20,7 +20,7 @@
 
 static bool may_have_sleeps(const struct sf_thread *thread)
 {
-	return thread && thread->watched && !thread->only_awake && !thread->is_32_bit;
+	return thread && sf_thread_is_sampled(thread) && !thread->only_awake && !thread->is_32_bit;
 }
 
 /* While a command starts, copies may be longer than they are to be later. */

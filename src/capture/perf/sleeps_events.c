@@ -228,7 +228,7 @@ static void count_all(struct sf_perf *perf, uint64_t now_ns)
 		struct sf_thread *thread = perf->base.watch.threads.items[i];
 		bool ran;
 
-		if (!sf_thread_measure(thread, now_ns, &ran) || !ran || thread->account.asleep_ns <= 0)
+		if (thread->is_refused || !sf_thread_measure(thread, now_ns, &ran) || !ran || thread->account.asleep_ns <= 0)
 			continue;
 		thread->sleeps.passed_ns += (uint64_t)thread->account.asleep_ns;
 		thread->account.asleep_ns = 0;

@@ -291,6 +291,12 @@ uint64_t sf_thread_whole_size(struct sf_thread *thread, uint64_t sp);
 #define SF_ROOT_SETTLED 32
 bool sf_thread_is_deeper(struct sf_thread *thread, uint64_t sp, uint32_t bytes);
 
+/* Whether anything of it is sampled. Until the next scan ends it, a thread of a process that does not fit the filter is known. */
+static inline bool sf_thread_is_sampled(const struct sf_thread *thread)
+{
+	return thread->watched && !thread->is_refused;
+}
+
 static inline bool sf_thread_awake(const struct sf_thread *thread)
 {
 	return thread->look.state == SF_STATE_RUNNING;

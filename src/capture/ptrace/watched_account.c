@@ -58,7 +58,7 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
 	struct sf_weight weight;
 
-	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
+	if (!rate_mhz || !sf_thread_is_sampled(thread) || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
 		return;
 	weight = sf_thread_take_asleep(thread, sf_period_ns(rate_mhz));
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
@@ -97,7 +97,7 @@ static void put_off_sleep(const struct sf_watch *watch, struct sf_thread *thread
  */
 static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
-	const bool is_unrecorded = thread->account.asleep_ns > 0 && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
+	const bool is_unrecorded = thread->account.asleep_ns > 0 && !thread->is_refused && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
 	const uint64_t unrecorded_ns = is_unrecorded ? (uint64_t)thread->account.asleep_ns : 0;
 	const uint64_t ns = thread->sleeps.passed_ns + thread->sleeps.short_ns + unrecorded_ns;
 	const bool has_sample = thread->sleeps.sampled_ns;
@@ -197,7 +197,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a
 	 * short command: its next look is put off, or waits for a CPU.
 	 */
-	if (thread->sampled && !sf_thread_awake(thread))
+	if (thread->sampled && !sf_thread_awake(thread) && !thread->is_refused)
 		sf_thread_sleep_until(thread, now_ns);
 	end_recorded_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);

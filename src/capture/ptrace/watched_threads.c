@@ -191,7 +191,7 @@ void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
 
-		if (is_name_due(watch, thread))
+		if (!thread->is_refused && is_name_due(watch, thread))
 			renew_name(watch, thread, now_ns);
 	}
 }
@@ -200,7 +200,7 @@ void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint
 {
 	struct sf_thread *thread = sf_watch_find(watch, tid);
 
-	if (!thread || strncmp(name, thread->name, sizeof(thread->name) - 1) == 0)
+	if (!thread || thread->is_refused || strncmp(name, thread->name, sizeof(thread->name) - 1) == 0)
 		return;
 	memset(thread->name, 0, sizeof(thread->name));
 	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);
