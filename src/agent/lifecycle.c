@@ -320,16 +320,19 @@ static const struct sf_interpose_hooks hooks = {
  */
 static void finish(void)
 {
-	int error = errno;
+	int error = errno, cancel_state;
 	struct sf_error err = { 0 };
 
 	/* The child of a vfork shares our memory, and must not exit() in the first place. */
 	if (getpid() == loaded_pid) {
+		/* exit() is no point of cancellation: a thread that is cancelled in it would end alone, and the process not. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 		if (sf_agent_running())
 			sf_api_guard_begin();
 		sf_control_unlisten();
 		if (!sf_agent_stop(NULL, &err))
 			sf_lifecycle_complain(&err, false);
+		pthread_setcancelstate(cancel_state, NULL);
 	}
 	errno = error;
 }

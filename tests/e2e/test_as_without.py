@@ -68,6 +68,7 @@ ROWS = [
     *(Row("in_follows", case, sampled=BEFORE) for case in ("strict", "dispatch")),
     # The end of the program's last thread.
     *(Row("in_last", case, sampled=BEFORE) for case in ("alone", "c11", "number")),
+    *(Row("in_last", case, sampled=BEFORE, turns=8 if LONG else 4) for case in ("cancelled", "ended", "exits")),
     *(Row("in_last", case, sampled=BOTH | {"work"}) for case in ("others", "joined", "signal")),
     # Limits.
     limited("FSIZE", 0, NOTHING),

@@ -3,7 +3,10 @@
  * A program that ends with its last thread, and not by exit(): its first thread ends before the others, or is the only
  * one. What it prints stands in a buffer until then, and its handlers for the end run.
  *
- * in_last alone|c11|number|others|joined|signal [SECONDS]
+ * With `cancelled`, `ended` and `exits` the first thread has a pending cancellation, which it does not meet before its end:
+ * exit() is no point of cancellation where nothing stands in a buffer.
+ *
+ * in_last alone|c11|number|others|joined|signal|cancelled|ended|exits [SECONDS]
  */
 #include <pthread.h>
 #include <signal.h>
@@ -70,10 +73,19 @@ int main(int argc, char **argv)
 	half = argument(argc, argv, 2, 0.1) * NS_PER_S / 2;
 	first = pthread_self();
 	bounded(20);
-	atexit(say_goodbye);
 	signal(SIGUSR1, caught);
 	spin_before(half);
 	printf("first\n");
+	if (strcmp(how, "cancelled") == 0 || strcmp(how, "ended") == 0 || strcmp(how, "exits") == 0) {
+		fflush(stdout);
+		pthread_cancel(first);
+	} else {
+		atexit(say_goodbye);
+	}
+	if (strcmp(how, "ended") == 0)
+		return 4;
+	if (strcmp(how, "exits") == 0)
+		exit(5);
 	if (strcmp(how, "c11") == 0)
 		thrd_exit(0);
 	if (strcmp(how, "number") == 0)

@@ -5,15 +5,19 @@
  */
 #include "agent/threads/api_guard.h"
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "agent/threads/thread_entries.h"
 #include "frozen/raw.h"
 
+static _Thread_local int cancel_state; /* before the present API call */
+
 void sf_api_guard_begin(void)
 {
 	struct sf_thread_entry *entry = sf_agent_own_entry(NULL);
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (entry)
 		atomic_store(&entry->api_since_ns, sf_raw_now_ns());
 }
@@ -25,6 +29,7 @@ void sf_api_guard_end(void)
 
 	if (since_ns)
 		atomic_fetch_add(&entry->api_ns, sf_raw_now_ns() - since_ns);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 uint64_t sf_api_guard_since(const struct sf_thread_entry *entry)
