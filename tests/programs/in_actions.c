@@ -58,6 +58,7 @@ static void change(void)
 {
 	const struct sigaction own = { .sa_handler = on_signal };
 	const struct action ignored = { .handler = SIG_IGN };
+	const struct action unusual = { .handler = SIG_IGN, .flags = SA_NODEFER | 0x400 /* SA_UNSUPPORTED */, .mask = UINT64_MAX };
 	struct action before = { 0 };
 
 	sigaction(SIGPROF, &own, NULL);
@@ -65,6 +66,9 @@ static void change(void)
 	by_number(SIGPROF, &ignored, &before, SIGSET_SIZE);
 	printf("before %s\n", name_of(before.handler));
 	tell("by number");
+	by_number(SIGPROF, &unusual, NULL, SIGSET_SIZE);
+	by_number(SIGPROF, NULL, &before, SIGSET_SIZE);
+	printf("kept %lx %lx\n", before.flags, (unsigned long)before.mask);
 	printf("of another size %ld\n", by_number(SIGPROF, NULL, NULL, 4));
 }
 

@@ -39,6 +39,16 @@ static void look_at(const char *name)
 	close(folder);
 }
 
+/* By number, of the signal that the agent may have, too. The kernel looks last for a place for the action before. */
+static void act(const void *address)
+{
+	static const struct { unsigned long words[4]; } ignored = { { (unsigned long)SIG_IGN } };
+
+	say("rt_sigaction", syscall(SYS_rt_sigaction, SIGPROF, address, NULL, 8)); /* NULL: nothing is set */
+	say("rt_sigaction, the one before", syscall(SYS_rt_sigaction, SIGPROF, &ignored, address, 8));
+	say("signal", signal(SIGPROF, SIG_DFL) == SIG_IGN);
+}
+
 static void wait_for_signals(const void *address)
 {
 	sigset_t none;
@@ -61,6 +71,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		execute(nowhere[i]);
 		look_at(nowhere[i]);
+		act(nowhere[i]);
 		wait_for_signals(nowhere[i]);
 	}
 	spin_after(ns);

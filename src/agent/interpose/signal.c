@@ -59,14 +59,30 @@ static int call_next(int number, const struct sigaction *action, struct sigactio
 	return result;
 }
 
+#define SA_EXPOSE_TAGBITS_ 0x00000800u
+#define SA_HOW (SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND)
+#define NEVER_BLOCKED (UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1))
+
+/* As the kernel keeps it (kernel/signal.c, do_sigaction). */
+static struct sf_kernel_action as_kept(const struct sf_kernel_action *action)
+{
+	struct sf_kernel_action ret = *action;
+
+	ret.flags &= (uint32_t)SA_HOW | SA_EXPOSE_TAGBITS_ | SA_RESTORER_;
+	ret.mask &= ~NEVER_BLOCKED;
+	return ret;
+}
+
 static void change_own(const struct sf_kernel_action *action, struct sf_kernel_action *old)
 {
-	struct sf_kernel_action before;
+	struct sf_kernel_action before, after;
 
 	/* Before anything is written: both may be the same place. */
 	sf_chain_get(&before);
-	if (action)
-		sf_chain_set(action);
+	if (action) {
+		after = as_kept(action);
+		sf_chain_set(&after);
+	}
 	if (old)
 		*old = before;
 }
@@ -130,11 +146,31 @@ static bool is_for_own(const struct sf_filter_call *call)
 	return call->number == SYS_rt_sigaction && call->args[3] == KERNEL_SIGSET_SIZE && sf_agent_signal_is_ours((int)call->args[0]);
 }
 
-bool sf_interpose_own_action(const struct sf_filter_call *call)
+#define NO_SIGNAL 0
+
+/* As the kernel: what it cannot read changes nothing; what it cannot write it finds when the action has changed. */
+static long change_own_by_number(const struct sf_kernel_action *action, struct sf_kernel_action *old)
+{
+	struct sf_kernel_action before, after;
+	long error;
+
+	/* The kernel reads the action first. Then it refuses this signal. */
+	if (action && sf_raw4(SYS_rt_sigaction, NO_SIGNAL, action, NULL, KERNEL_SIGSET_SIZE) == -EFAULT)
+		return -EFAULT;
+	if (action)
+		after = *action;
+	change_own(action ? &after : NULL, &before);
+	error = old ? sf_raw4(SYS_rt_sigaction, sf_handler.config.signal, NULL, old, KERNEL_SIGSET_SIZE) : 0;
+	if (old && !error)
+		*old = before;
+	return error;
+}
+
+bool sf_interpose_own_action(const struct sf_filter_call *call, long *result_ret)
 {
 	if (!is_for_own(call) || is_apart())
 		return false;
-	change_own((const struct sf_kernel_action *)call->args[1], (struct sf_kernel_action *)call->args[2]);
+	*result_ret = change_own_by_number((const struct sf_kernel_action *)call->args[1], (struct sf_kernel_action *)call->args[2]);
 	return true;
 }
 

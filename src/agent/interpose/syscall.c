@@ -166,8 +166,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	before(&call);
-	if (sf_interpose_own_action(&call))
-		return 0;
+	if (sf_interpose_own_action(&call, &result))
+		return sf_interpose_result(result);
 	if (next && (sf_filter_has_dispatch() || may_have_own_stack(&call)))
 		return next(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if (number == SYS_rt_sigtimedwait)
