@@ -12,6 +12,11 @@
 /* Before a function that is a signal's handler. The processor itself checks that a stack is aligned. */
 #define SF_HOST_HANDLER
 
+/* No program can forbid them. */
+static inline void sf_raw_allow_odd_addresses(void)
+{
+}
+
 static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 	register long x8 __asm__("x8") = number;

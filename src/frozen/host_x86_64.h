@@ -16,6 +16,23 @@
  */
 #define SF_HOST_HANDLER __attribute__((force_align_arg_pointer))
 
+/*
+ * A signal's handler begins with the program's AC flag (kernel: arch/x86/kernel/signal.c, handle_signal), with which the first
+ * load from an odd address ends the program. The return from the handler brings the flag back. 128: the compiler may have data
+ * there.
+ */
+static inline void sf_raw_allow_odd_addresses(void)
+{
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n"
+			 "pushfq\n"
+			 "andl $~0x40000, (%%rsp)\n"
+			 "popfq\n"
+			 "lea 128(%%rsp), %%rsp\n"
+			 :
+			 :
+			 : "cc", "memory");
+}
+
 static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;

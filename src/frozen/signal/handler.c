@@ -343,8 +343,10 @@ static void mend(struct sf_handler *handler, void *ucontext)
 SF_HOST_HANDLER void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
 {
 	struct sf_handler *handler = &sf_handler;
-	struct tick tick = { .handler = handler, .slot = SF_NO_SLOT };
+	struct tick tick;
 
+	sf_raw_allow_odd_addresses();
+	tick = (struct tick){ .handler = handler, .slot = SF_NO_SLOT };
 	tick.tid = (int32_t)sf_raw0(SYS_gettid);
 	tick.entry = handler->link.entries ? sf_thread_table_find(handler->link.entries, tick.tid) : NULL;
 	if (!is_ours(info, &tick)) {
