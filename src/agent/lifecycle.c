@@ -190,6 +190,11 @@ static bool before_exec(void)
 	return true;
 }
 
+static bool drop_sent(void)
+{
+	return sf_agent_running() && sf_agent_thread_drop_sent(); /* else a filter may forbid it */
+}
+
 /*
  * Where the options name one process, the agent does nothing in its children, nor in what these execute. Programs of another
  * libc do not run with the agent. In a process without the variable nothing is looked at.
@@ -302,6 +307,7 @@ static const struct sf_interpose_hooks hooks = {
 	.after_exec = sf_agent_thread_after_exec,
 	.useless_variable = useless_variable,
 	.is_sent = sf_agent_thread_is_sent,
+	.drop_sent = drop_sent,
 	.before_filter = before_filter,
 	.step_aside = step_aside,
 	.come_back = sf_aside_end,
@@ -325,8 +331,7 @@ static void finish(void)
 
 	/* The child of a vfork shares our memory, and must not exit() in the first place. */
 	if (getpid() == loaded_pid) {
-		/* exit() is no point of cancellation: a thread that is cancelled in it would end alone, and the process not. */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* as exit(), which is no point of cancellation */
 		if (sf_agent_running())
 			sf_api_guard_begin();
 		sf_control_unlisten();

@@ -371,7 +371,7 @@ def test_why_a_filter_ended_it_is_told(stillframe, tmp_path):
 
 
 INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
-              "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd",
+              "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd", "sigpending",
               "sigaltstack", "pthread_create", "pthread_exit", "thrd_exit", "fork", "daemon", "forkpty", "syscall", "prctl", "execve", "execveat", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve",
               "posix_spawn", "posix_spawnp",
               "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "initgroups",

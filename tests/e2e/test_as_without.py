@@ -88,6 +88,8 @@ ROWS = [
     *(Row("in_raw_clone", str(column)) for column in range(4)),
     # An environment that its stack has no room for.
     *(Row("in_cramped", str(column)) for column in range(4)),
+    # Signals that are pending.
+    *(Row("in_pending", str(column)) for column in range(4)),
     # Loads from odd addresses end it for a while.
     *(Row("in_aligned", str(column)) for column in range(4)),
     # Addresses at which there is nothing.

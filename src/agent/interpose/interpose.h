@@ -67,6 +67,7 @@ struct sf_interpose_hooks {
 	/* STILLFRAME=..., if the program is not sampled when this process, or a child, executes it; or NULL. */
 	const char *(*useless_variable)(const char *program, bool child);
 	bool (*is_sent)(const siginfo_t *info);                        /* this signal is one of the agent's own */
+	bool (*drop_sent)(void);                                       /* that are pending; true: no other is */
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
 	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */
 	void (*come_back)(void);
@@ -114,6 +115,9 @@ void sf_interpose_action_changed(const struct sf_filter_call *call);
 bool sf_interpose_is_ours(int signal, const siginfo_t *info);
 struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time);
 const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret);
+
+/* After rt_sigpending(2): takes our signal out of the set if only signals of ours are pending, and drops these. Signal-safe. */
+void sf_interpose_pending(uint64_t *set);
 
 /* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
 long sf_interpose_exec(const struct sf_filter_call *call);

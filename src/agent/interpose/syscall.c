@@ -184,6 +184,8 @@ SF_INTERPOSED long syscall(long number, ...)
 	sf_interpose_come_back(aside);
 	if (!result)
 		sf_interpose_action_changed(&call);
+	if (!result && number == SYS_rt_sigpending)
+		sf_interpose_pending((uint64_t *)args[0]);
 	return result;
 }
 #else

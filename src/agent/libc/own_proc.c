@@ -171,6 +171,17 @@ bool sf_own_blocks(int32_t tid, int signal)
 	return number(&p, 16) >> (signal - 1) & 1;
 }
 
+bool sf_own_process_has_pending(int signal)
+{
+	char text[2048]; /* the caller may be a handler on a small stack */
+	const char *p = sf_own_read((int32_t)sf_raw0(SYS_gettid), "status", text, sizeof(text)) ? strstr(text, "\nShdPnd:") : NULL;
+
+	if (!p)
+		return true;
+	p += 8;
+	return number(&p, 16) >> (signal - 1) & 1;
+}
+
 /*
  * "running", or "nr a0 a1 a2 a3 a4 a5 sp pc", or "-1 sp pc" (kernel: fs/proc/base.c,
  * proc_pid_syscall).

@@ -42,6 +42,9 @@ void sf_own_name(int32_t tid, char *ret, size_t size);
 /* Whether it blocks this signal; false also when it is gone. */
 bool sf_own_blocks(int32_t tid, int signal);
 
+/* Whether the signal is pending for the process, and not for one thread; true also when /proc does not tell. Signal-safe. */
+bool sf_own_process_has_pending(int signal);
+
 /* R S D T t Z X I, 0 when gone. */
 char sf_own_letter(int32_t tid);
 

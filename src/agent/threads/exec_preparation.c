@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent/clocks/clocks.h"
+#include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "frozen/child.h"
 #include "frozen/signal/event.h"
@@ -52,22 +53,23 @@ bool sf_agent_thread_is_sent(const siginfo_t *info)
 
 /*
  * A signal that waits because it is blocked would reach the next program, whose action for it is
- * to die.
+ * to die. Returns how many others there are.
  */
-static void swallow_pending(const struct sf_thread_entry *entry)
+static unsigned swallow_pending(const struct sf_thread_entry *entry)
 {
 	const struct timespec now = { 0 };
 	uint64_t set = UINT64_C(1) << (sf_handler.config.signal - 1);
 	siginfo_t info, others[8];
-	unsigned n = 0;
+	unsigned n = 0, n_others;
 
 	while (n < 8 && sf_raw4(SYS_rt_sigtimedwait, &set, &info, &now, sizeof(set)) > 0) {
 		if (!is_ours(&info, entry))
 			others[n++] = info;
 	}
-	while (n > 0)
+	for (n_others = n; n > 0;)
 		sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, own_tid(), sf_handler.config.signal,
 			&others[--n]);
+	return n_others;
 }
 
 /*
@@ -77,6 +79,12 @@ static void swallow_pending(const struct sf_thread_entry *entry)
 static bool is_sampled_process(void)
 {
 	return sf_handler.link.entries && sf_handler.config.signal > 0 && sf_raw0(SYS_getpid) == sf_handler.config.pid;
+}
+
+bool sf_agent_thread_drop_sent(void)
+{
+	return is_sampled_process() && !sf_own_process_has_pending(sf_handler.config.signal) &&
+	       !swallow_pending(sf_agent_find_own_entry());
 }
 
 /*

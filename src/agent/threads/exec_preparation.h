@@ -24,5 +24,10 @@ void sf_exec_preparation_forked(void);
 
 /* Whether this signal, which the calling thread took, came from one of our clocks or from the sampler. */
 bool sf_agent_thread_is_sent(const siginfo_t *info);
+/*
+ * Takes those that are pending for the calling thread, which blocks them. True: no other signal of their number is pending for it.
+ * One that is pending for the process is the program's, except with cpu-clock=itimer: all stay then.
+ */
+bool sf_agent_thread_drop_sent(void);
 
 #endif

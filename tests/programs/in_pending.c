@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that blocks all signals, works, and looks for those that are pending, of which it then takes one; and works before
+ * and after.
+ *
+ * in_pending NUMBER [SECONDS]: the number says nothing
+ */
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "in_spins.h"
+
+static void look(const char *what)
+{
+	sigset_t pending;
+	uint64_t by_number = 0;
+	int taken = 0;
+
+	syscall(SYS_rt_sigpending, &by_number, sizeof(by_number));
+	sigpending(&pending);
+	printf("%s: %lx", what, (unsigned long)by_number);
+	for (int signal = 1; signal < NSIG; signal++) {
+		if (sigismember(&pending, signal) == 1)
+			printf(" %d", signal);
+	}
+	fflush(stdout);
+	if (!sigisemptyset(&pending))
+		sigwait(&pending, &taken);
+	printf(", took %d\n", taken);
+}
+
+int main(int argc, char **argv)
+{
+	const int64_t ns = argument(argc, argv, 2, 0.3) * NS_PER_S;
+	sigset_t all, before;
+
+	bounded(20);
+	spin_before(ns);
+	sigfillset(&all);
+	sigdelset(&all, SIGALRM); /* of bounded() */
+	sigprocmask(SIG_BLOCK, &all, &before);
+	burn_ns(100000000);
+	look("nothing");
+	raise(SIGPROF);
+	burn_ns(100000000);
+	look("to the thread");
+	kill(getpid(), SIGPROF);
+	burn_ns(100000000);
+	look("to the process");
+	look("nothing more");
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	spin_after(ns);
+	return 0;
+}
