@@ -25,6 +25,8 @@ static const struct {
 	{ "perf_event_open", SYS_perf_event_open },
 	{ "process_vm_readv", SYS_process_vm_readv },
 	{ "process_vm_writev", SYS_process_vm_writev },
+	{ "rt_sigpending", SYS_rt_sigpending },
+	{ "rt_sigtimedwait", SYS_rt_sigtimedwait },
 	{ "sched_setaffinity", SYS_sched_setaffinity },
 	{ "timer_create", SYS_timer_create },
 	{ "wait4", SYS_wait4 },

@@ -51,6 +51,8 @@ static const struct {
 	{ "memfd_create", SYS_memfd_create, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "mkdirat", SYS_mkdirat, SF_FILTER_SAMPLING, -1, 0, 0 },
 	{ "prctl", SYS_prctl, SF_FILTER_SAMPLING, PR_GET_DUMPABLE, 0, 0 },
+	{ "rt_sigpending", SYS_rt_sigpending, SF_FILTER_SAMPLING, 0, 0, 0 },
+	{ "rt_sigtimedwait", SYS_rt_sigtimedwait, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "sched_getaffinity", SYS_sched_getaffinity, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "sched_getattr", SYS_sched_getattr, SF_FILTER_SAMPLING, 0, 0, 0 },
