@@ -102,8 +102,9 @@ void sf_interpose_thread_ends(void);
 
 /*
  * rt_sigaction(2) by number, as runtimes call it that set the actions of all signals, also of those that libc keeps to itself.
- * True: it was of the agent's signal, and is done, with the result that the kernel would give: the kernel is not called. After such a call that has succeeded: our handler may
- * depend on another signal's action, and the child of a vfork does not see our handler. Both are signal-safe.
+ * True: it was of the agent's signal, and is done, with the result that the kernel would give: the kernel is not called. After such
+ * a call that has succeeded: our handler may depend on another signal's action, and the child of a vfork does not see our handler.
+ * Both are signal-safe.
  */
 bool sf_interpose_own_action(const struct sf_filter_call *call, long *result_ret);
 void sf_interpose_action_changed(const struct sf_filter_call *call);
