@@ -116,10 +116,11 @@ static bool need_functions(struct sf_address_names *names, struct sf_elf *image)
 static const char *find_version(const char *name)
 {
 	static const char version[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+~";
-	const char *at = strchr(name, '@');
-	const char *text = at ? at + 1 + (at[1] == '@') : NULL;
+	const char *at = strrchr(name, '@');
 
-	return text && *text && !text[strspn(text, version)] ? at : NULL;
+	if (!at || !at[1] || at[1 + strspn(at + 1, version)])
+		return NULL;
+	return at > name && at[-1] == '@' ? at - 1 : at;
 }
 
 /* By a symbol, whose name may carry a version. */

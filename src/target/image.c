@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -275,11 +277,19 @@ uint64_t sf_mapping_volume(int32_t pid, const struct sf_mapping *mapping)
 	return device_of(fd);
 }
 
+/* Its files have a device of their own, where older kernels' lists of mappings have that of the file below: no other has its number. */
+static bool is_on_overlay(int fd)
+{
+	struct statfs status;
+
+	return fstatfs(fd, &status) == 0 && status.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
 static void note_volume(struct sf_image *image)
 {
 	const uint64_t device = image->from_memory ? 0 : device_of(image->fd);
 
-	image->volume = device == image->device ? 0 : device;
+	image->volume = device == image->device || is_on_overlay(image->fd) ? 0 : device;
 }
 
 bool sf_image_files_open(struct sf_image_files *files, struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)

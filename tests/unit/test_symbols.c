@@ -693,6 +693,8 @@ static void versions_labels_and_indirect_functions(void **state)
 	/* As Crystal's compiler names a method by its class and the module that it is from. */
 	assert_true(run("objcopy --redefine-sym 'other=*Array(Int32)@Indexable(T)#each:Nil' labels crystal"));
 	assert_name("crystal", address_of("labels", "other"), "*Array(Int32)@Indexable(T)#each:Nil");
+	assert_true(run("objcopy --redefine-sym 'other=*Array(Int32)@Indexable(T)#each:Nil@V1' labels both"));
+	assert_name("both", address_of("labels", "other"), "*Array(Int32)@Indexable(T)#each:Nil");
 }
 
 static void keep_function(size_t index, const struct sf_location *locations, size_t n, void *arg)
