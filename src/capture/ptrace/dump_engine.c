@@ -136,17 +136,23 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 	return complete;
 }
 
-/* A thread that has left the call in which it was seen stands where it ran. */
-static void describe_held(const struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task_look *look)
+/* Also after a look that found it in a call. */
+static void describe_running(struct sf_dump_seen *seen)
 {
-	if (!look->placed || sf_copy_is_at(dumping->copy, look))
-		return;
 	seen->state = SF_STATE_RUNNING;
 	seen->syscall = SF_SYSCALL_NONE;
 }
 
+/* A thread that has left the call in which it was seen stands where it ran. */
+static void describe_held(const struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task_look *look)
+{
+	if (look->placed && !sf_copy_is_at(dumping->copy, look))
+		describe_running(seen);
+}
+
 /* Walks take long where they read files, so each hold has a look before it. False: the thread is to be looked at anew. */
-static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task, const struct sf_task_look *look)
+static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task,
+		      const struct sf_task_look *look)
 {
 	uint32_t want = SF_COPY_FIRST;
 	int loss = seen->loss;      /* where the next hold does not come about: of the still before */
@@ -231,7 +237,8 @@ static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
 	describe_sleep(dumping, seen, look);
 	if (result == SF_COPY_NOT_PLACED && seen->state != SF_STATE_STOPPED)
 		seen->loss = SF_LOSS_DENIED;
-	return result != SF_COPY_DONE || end != SF_END_REGISTER || !may_be_held(dumping, seen) || dump_held(dumping, seen, task, look);
+	return result != SF_COPY_DONE || end != SF_END_REGISTER || !may_be_held(dumping, seen) ||
+	       dump_held(dumping, seen, task, look);
 }
 
 static enum sf_copy_result take_saved(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_saved *saved)
@@ -272,11 +279,12 @@ static bool dump_saved(struct dumping *dumping, struct sf_dump_seen *seen)
 	return false;
 }
 
-static bool dump_seen(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task, const struct sf_task_look *look)
+static bool dump_seen(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_task *task,
+		      const struct sf_task_look *look)
 {
 	if (look->state != SF_STATE_RUNNING)
 		return dump_asleep(dumping, seen, task, look);
-	seen->state = SF_STATE_RUNNING;
+	describe_running(seen);
 	return dump_held(dumping, seen, task, look);
 }
 
