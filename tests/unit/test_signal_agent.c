@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "capture/signal/signal_engine.h"
+#include "os/process.h"
 #include "os/task.h"
 #include "stream/record.h"
 #include "stream_builder.h"
@@ -212,7 +213,7 @@ static pid_t started(const char *how, const char *variable, char letter)
 		execle("/proc/self/exe", "test_signal_agent", how, NULL, environment);
 		_exit(1);
 	}
-	while (sf_task_letter(pid, pid) != letter)
+	while (!sf_process_environment_has(pid, variable) || sf_task_letter(pid, pid) != letter)
 		usleep(1000);
 	return pid;
 }

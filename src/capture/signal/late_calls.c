@@ -11,14 +11,17 @@
 #define LAST_CALLS_NS 200000000u /* for a process that has just been started: of elapsed time, and of CPU time */
 #define SEEK_NS 100000000u
 
-/* It wants a CPU, or memory from a disk, and has not had enough of it. One that sleeps does not go on to call. */
+/*
+ * It wants a CPU, or memory from a disk, and has not had enough of it. One that sleeps does not go on to call, and one that was
+ * killed wants a CPU only to end.
+ */
 static bool may_call_yet(const struct sf_capture *capture, int32_t pid)
 {
 	const char letter = sf_task_letter(pid, pid);
 	uint64_t cpu_ns;
 
 	return (letter == 'R' || letter == 'D') && sf_process_cpu(pid, &cpu_ns) && cpu_ns < LAST_CALLS_NS &&
-	       sf_process_environment_has(pid, capture->path);
+	       sf_process_environment_has(pid, capture->path) && !sf_process_is_ending(pid);
 }
 
 static bool any_may_call_yet(const struct sf_capture *capture)
