@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of the BPF programs in the kernel, as the processor runs them. Not those of seccomp's and sockets' classic filters. */
+/*
+ * The functions of the BPF programs in the kernel, as the processor runs them. Not those of seccomp's and sockets' classic
+ * filters.
+ */
 #ifndef SF_OS_BPF_FUNCTIONS_H
 #define SF_OS_BPF_FUNCTIONS_H
 

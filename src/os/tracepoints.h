@@ -22,8 +22,8 @@ struct sf_tracepoint {
 bool sf_tracepoint_find(const char *system, const char *name, struct sf_tracepoint *ret, struct sf_error *err);
 
 /*
- * Whether the fields of records name threads as this process does: by the ids of the first pid namespace. (The ids that the kernel's
- * perf events add to a record are always those of the namespace of who opened the event.) Else err says so.
+ * Whether the fields of records name threads as this process does: by the ids of the first pid namespace. (The ids that the
+ * kernel's perf events add to a record are always those of the namespace of who opened the event.) Else err says so.
  */
 bool sf_tracepoints_name_threads(struct sf_error *err);
 

@@ -26,7 +26,7 @@ struct sf_image {
 	bool     is_perf_map;   /* no ELF file, but the names of code in no file (perf_map_file.h) */
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device; /* as in the list of mappings */
-	uint64_t volume;        /* the open file's own device, where it is another one: other files may have both numbers; 0: it is not */
+	uint64_t volume;        /* the open file's own device, if that is another one: other files may have both numbers; else 0 */
 	int64_t  changed_ns, written_ns; /* of the open file: st_ctim and st_mtim while its content was this image's */
 	bool     is_rewritten;  /* it has other content by now: fd names nothing of this image any more, ... */
 	struct sf_image *successor; /* ... and this is the image of the other content, once a process shows it; not owned */

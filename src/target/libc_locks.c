@@ -74,15 +74,16 @@ static bool find_rwlock(const struct wait *wait, struct sf_lock_wait *ret)
 }
 
 /*
- * The word is the id of the thread that is waited for. The kernel clears it when that thread ends, and wakes those who wait for it by
- * a futex that is not private (kernel: kernel/fork.c, mm_release()). musl's word is another one, and private: a number for whether
- * the thread is joinable, which may look like an id (musl: src/thread/pthread_join.c).
+ * The word is the id of the thread that is waited for. The kernel clears it when that thread ends, and wakes those who wait for
+ * it by a futex that is not private (kernel: kernel/fork.c, mm_release()). musl's word is another one, and private: a number for
+ * whether the thread is joinable, which may look like an id (musl: src/thread/pthread_join.c).
  */
 static bool find_join(const struct wait *wait, struct sf_lock_wait *ret)
 {
 	uint32_t tid;
 
-	if (wait->is_private || sf_process_read(wait->pid, &tid, wait->address, sizeof(tid)) != sizeof(tid) || !tid || tid != wait->expected)
+	if (wait->is_private || sf_process_read(wait->pid, &tid, wait->address, sizeof(tid)) != sizeof(tid) || !tid ||
+	    tid != wait->expected)
 		return false;
 	ret->kind = SF_WAIT_FOR_END;
 	ret->owner = (int32_t)tid;

@@ -89,7 +89,10 @@ static unsigned long times_left(const struct task_struct *task)
 	return task->nvcsw + task->nivcsw;
 }
 
-/* Whether it is in a run queue, but for one that goes to sleep and is kept there for a while (kernel/sched/fair.c: set_delayed()). */
+/*
+ * Whether it is in a run queue, but for one that goes to sleep and is kept there for a while (kernel/sched/fair.c:
+ * set_delayed()).
+ */
 static int is_queued(const struct task_struct *task)
 {
 	if (!task->on_rq)

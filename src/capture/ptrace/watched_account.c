@@ -58,7 +58,8 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
 	struct sf_weight weight;
 
-	if (!rate_mhz || !sf_thread_is_sampled(thread) || !thread->sampled || sf_thread_awake(thread) || thread->account.asleep_ns <= 0)
+	if (!rate_mhz || !sf_thread_is_sampled(thread) || !thread->sampled || sf_thread_awake(thread) ||
+	    thread->account.asleep_ns <= 0)
 		return;
 	weight = sf_thread_take_asleep(thread, sf_period_ns(rate_mhz));
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
@@ -97,7 +98,8 @@ static void put_off_sleep(const struct sf_watch *watch, struct sf_thread *thread
  */
 static void give_sleeps(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
-	const bool is_unrecorded = thread->account.asleep_ns > 0 && !thread->is_refused && !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
+	const bool is_unrecorded = thread->account.asleep_ns > 0 && !thread->is_refused &&
+				   !sf_on_cpu_is_complete(&thread->on_cpu, &watch->switches);
 	const uint64_t unrecorded_ns = is_unrecorded ? (uint64_t)thread->account.asleep_ns : 0;
 	const uint64_t ns = thread->sleeps.passed_ns + thread->sleeps.short_ns + unrecorded_ns;
 	const bool has_sample = thread->sleeps.sampled_ns;

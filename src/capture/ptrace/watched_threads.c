@@ -154,7 +154,10 @@ static uint64_t cpu_of_all(const struct sf_watch *watch)
 	return cpu_ns;
 }
 
-/* Names change rarely, so each is read again only now and then. Where the thread is gone, the name may be of another one with its id. */
+/*
+ * Names change rarely, so each is read again only now and then. Where the thread is gone, the name may be of another one with its
+ * id.
+ */
 static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
 	char name[SF_TASK_NAME];

@@ -167,7 +167,7 @@ static bool has_agent(const struct sf_capture *capture, int32_t pid)
 	return false;
 }
 
-/* A process that is about to end has no code any more, or is ending: the agent's threads, which have our channel, may go first. */
+/* One that ends is not left alone: its agent's threads, which have our channel, may go before it, and its code does. */
 static bool is_still_away(struct sf_capture *capture, const struct sf_signal_away *away, uint64_t now_ns)
 {
 	struct sf_program now;

@@ -86,7 +86,8 @@ static bool keep_stops(void)
 	sigset_t set;
 
 	if (keeps_stops)
-		return sigpending(&set) != 0 || (!is_pending(&set, SIGTSTP) && !is_pending(&set, SIGTTIN) && !is_pending(&set, SIGTTOU));
+		return sigpending(&set) != 0 ||
+		       (!is_pending(&set, SIGTSTP) && !is_pending(&set, SIGTTIN) && !is_pending(&set, SIGTTOU));
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
 	sigaddset(&set, SIGTTIN);
@@ -162,7 +163,8 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	int status, event;
 	pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | (wait ? 0 : WNOHANG));
 
-	if (tid < 0 && errno == ECHILD) /* none is asked for, whatever the caller has counted: one may have ended unseen in an exec */
+	/* None is asked for, whatever the caller has counted: one may have ended unseen in an exec. */
+	if (tid < 0 && errno == ECHILD)
 		sf_hold_let_stop();
 	if (tid <= 0)
 		return false;

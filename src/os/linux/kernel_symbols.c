@@ -188,7 +188,10 @@ static const char *module_of(const char *name)
 	return name + strcspn(name, " ");
 }
 
-/* Whether the symbol reaches to the address, which is not behind the next one: what is last in a module ends with its page. */
+/*
+ * Whether the symbol reaches to the address, which is before the next one. What is last in a module ends at the latest with the
+ * page behind the one in which it begins: most functions are shorter.
+ */
 static bool reaches(const struct sf_kernel_symbols *symbols, size_t i, size_t next, uint64_t address)
 {
 	if (next < symbols->symbols.n &&

@@ -116,8 +116,8 @@ bool sf_tracepoints_name_threads(struct sf_error *err)
 
 	if (stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == FIRST_PID_NAMESPACE)
 		return true;
-	return sf_fail(err, SF_E_DENIED, "the kernel's records name threads by the ids of the first pid namespace, and stillframe is in "
-		       "another one");
+	return sf_fail(err, SF_E_DENIED,
+		       "the kernel's records name threads by the ids of the first pid namespace, and stillframe is in another one");
 }
 
 /* Lines such as "field:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;". */
