@@ -476,7 +476,7 @@ static void fork_of(unsigned cpu, int32_t pid, int32_t parent, uint64_t time_ns)
 	append(cpu, &made);
 }
 
-static void exit_of(int32_t pid, int32_t tid, uint64_t time_ns)
+static void exit_on(unsigned cpu, int32_t pid, int32_t tid, uint64_t time_ns)
 {
 	struct made_record made;
 
@@ -484,9 +484,14 @@ static void exit_of(int32_t pid, int32_t tid, uint64_t time_ns)
 	made_ids(&made, pid, pid);
 	made_ids(&made, tid, 12);
 	made_u64(&made, time_ns);
-	made_identity(&made, pid, tid, time_ns, 0);
+	made_identity(&made, pid, tid, time_ns, cpu);
 	made_end(&made);
-	append(0, &made);
+	append(cpu, &made);
+}
+
+static void exit_of(int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	exit_on(0, pid, tid, time_ns);
 }
 
 static void test_ends_are_counted(void **state)
@@ -609,11 +614,28 @@ static void test_an_id_that_is_used_again(void **state)
 	perf.base.watch.next_scan_ns = 100 * MS;
 	ran(0, 1);
 	sf_perf_batch(&perf, MS);
-	assert_string_equal(told, "begins 10 ");
+	assert_string_equal(told, "");
 	assert_int_equal(n_met, 0);
 	assert_int_equal(n_sent, 1);
 	assert_int_equal(sent[0].cpu_ns, MS);
 	assert_int_equal(perf.base.watch.next_scan_ns, 0);
+}
+
+/* The other one has ended, too, and its end is read first. */
+static void test_an_id_whose_next_process_has_ended(void **state)
+{
+	(void)state;
+	assert_true(sf_vec_push(&perf.base.watch.processes, (struct sf_watched_process){ .pid = 10 }));
+	sample(0, 10, 10, 1);
+	fork_of(0, 10, 20, 5);
+	sample(0, 10, 10, 7);
+	exit_of(10, 10, 9);
+	exit_on(1, 10, 10, 3);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_met, 0);
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(sent[0].time_ns, 1);
 }
 
 /* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
@@ -1361,6 +1383,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_thread_that_executes_and_exits_counts_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_id_that_is_used_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_id_whose_next_process_has_ended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_the_kernel_found_in_user_mode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),

@@ -253,6 +253,8 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 	sf_watch_id_begins(&perf->base.watch, record->pid, record->time_ns);
 	if (sf_watch_is_sampled(&perf->base.watch))
 		note_fork(perf, record);
+	else if (sf_watch_is_anothers(&perf->base.watch, record->pid, record->time_ns))
+		return; /* the next look at all processes finds it */
 	else if (sf_watch_has_process(&perf->base.watch, record->pid))
 		sf_watch_process_begins(&perf->base.watch, record->pid);
 	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))

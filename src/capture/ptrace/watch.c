@@ -176,7 +176,7 @@ void sf_watch_first_exits(struct sf_watch *watch, int32_t pid, uint64_t exit_ns)
 {
 	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
 
-	if (process && !process->exited_ns)
+	if (process && (!process->exited_ns || exit_ns < process->exited_ns))
 		process->exited_ns = exit_ns;
 	watch->any_replaced |= process && is_replaced(process);
 }

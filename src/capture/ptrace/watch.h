@@ -29,7 +29,7 @@ struct sf_watched_process {
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
 	bool     is_new;        /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
-	uint64_t exited_ns;     /* its first thread's exit, by a record; 0: none */
+	uint64_t exited_ns;     /* the first exit of a first thread with its id, by a record; 0: none */
 	uint64_t forked_ns;     /* the last beginning of a process with its id, by a record; 0: none */
 	bool     executes;      /* the last scan has found another program in it, and has left that to the record of its exec */
 	bool     first;         /* it was chosen, and no ancestor of it was */
