@@ -99,7 +99,7 @@ static void pass_instruction(struct program *program)
 		pass_operands(&program->bytes, program->n_operands[opcode - 1]);
 }
 
-void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image)
+void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image, struct sf_budget *budget)
 {
 	struct program program = { .image = image };
 	struct sf_bytes section = line_section(dwarf_cu_getdwarf(unit->cu));
@@ -111,6 +111,6 @@ void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image)
 	sf_bytes_take(&section, offset);
 	if (!read_header(section, &program))
 		return;
-	while (sf_bytes_left(&program.bytes) && !program.bytes.bad)
+	while (sf_bytes_left(&program.bytes) && !program.bytes.bad && sf_budget_spend(budget))
 		pass_instruction(&program);
 }

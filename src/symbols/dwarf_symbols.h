@@ -26,7 +26,7 @@ struct sf_query {
 
 #define SF_NO_UNIT UINT64_MAX
 
-/* The number of entries, address ranges and queries in them that may still be visited. */
+/* The number of entries, address ranges, queries in them, and instructions of line tables that may still be visited. */
 struct sf_budget {
 	uint64_t left;
 };
@@ -45,9 +45,9 @@ bool sf_dwarf_is_code(const struct sf_elf *image, uint64_t address);
 /*
  * Moves the lines of functions that the linker dropped to where no code of `image` is: libdw sorts the lines of a unit by their
  * addresses, and they would be among those of other functions. `unit` has the line table, of a file that is mapped
- * (sf_elf_map). Before libdw reads the table.
+ * (sf_elf_map). Before libdw reads the table. Units may share one: each of its instructions is paid for.
  */
-void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image);
+void sf_lines_move_dropped(Dwarf_Die *unit, const struct sf_elf *image, struct sf_budget *budget);
 
 /* Sets `unit` of each query that a unit with code says is its own. */
 void sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,

@@ -220,7 +220,7 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
 	if (sf_split_find(&ret->die, file, symbols->sources.no_alt_dwarf, &split))
 		ret->code = split;
-	sf_lines_move_dropped(&ret->die, &symbols->sources.image);
+	sf_lines_move_dropped(&ret->die, &symbols->sources.image, &symbols->budget);
 	if (dwarf_getsrcfiles(&ret->code, &ret->files, &ret->n_files) != 0 &&
 	    dwarf_getsrcfiles(&ret->die, &ret->files, &ret->n_files) != 0)
 		ret->files = NULL;

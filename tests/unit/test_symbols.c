@@ -118,6 +118,16 @@ static const char dropped_source[] =
 	"unsigned dropped(unsigned x) {\n  C(0)\n  C(100)\n  C(200)\n  C(300)\n  C(400)\n  C(500)\n  C(600)\n  C(700)\n"
 	"  C(800)\n  C(900)\n  return x;\n}\n";
 
+/* Each byte of hidden() is a unit of its own; all share one line table, of a million instructions. */
+static const char shared_lines_source[] =
+	".globl hidden\n.type hidden, @function\nhidden: .fill 64, 1, 0x90\n.size hidden, 64\n"
+	".section .debug_abbrev\n.byte 1, 0x11, 0, 0x10, 0x17, 0x11, 1, 0x12, 6, 0, 0, 0\n"
+	".section .debug_info\n.set i, 0\n.rept 64\n"
+	".long 24\n.value 4\n.long 0\n.byte 8, 1\n.long 0\n.quad hidden + i\n.long 1\n.set i, i + 1\n.endr\n"
+	".section .debug_line\n.long 3f - 0f\n0: .value 3\n.long 2f - 1f\n"
+	"1: .byte 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0\n"
+	"2: .fill 1000000, 1, 7\n.byte 0, 1, 1\n3:\n";
+
 static const char rust_source[] =
 	"use std::collections::HashMap;\ntrait Shape { fn area(&self) -> f64; }\n"
 	"struct Square(f64);\nimpl Shape for Square { #[inline(never)] fn area(&self) -> f64 {\n"
@@ -828,6 +838,29 @@ static void split_units_depend_on_more_than_the_file(void **state)
 	assert_dependence("gcc -g -O2 -gsplit-dwarf c.c -o halves", "halves", true);
 }
 
+static void a_shared_line_table_is_not_read_without_end(void **state)
+{
+	SF_CLEANUP(close) int fd = -1;
+	struct sf_symbols *symbols;
+	uint64_t addresses[64];
+	unsigned seen[64] = { 0 };
+	char path[128];
+	(void)state;
+
+	assert_true(run("gcc -nostdlib -static -no-pie -Wl,-e,hidden s.s -o shared"));
+	for (unsigned i = 0; i < 64; i++)
+		addresses[i] = address_of("shared", "hidden") + i;
+	snprintf(path, sizeof(path), "%s/shared", folder);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(sf_symbols_open(fd, path, true, &symbols, NULL));
+	assert_true(sf_symbols_resolve(symbols, addresses, 1, count_calls, seen, NULL));
+	assert_false(sf_symbols_depends_on_more(symbols));
+	assert_true(sf_symbols_resolve(symbols, addresses, 64, count_calls, seen, NULL));
+	assert_true(sf_symbols_depends_on_more(symbols)); /* its budget is spent */
+	assert_int_equal(seen[63], 1);
+	sf_symbols_close(symbols);
+}
+
 static int prepare(void **state)
 {
 	(void)state;
@@ -838,6 +871,7 @@ static int prepare(void **state)
 	folder_write(folder, "l.cc", light_source);
 	folder_write(folder, "d.c", dropped_source);
 	folder_write(folder, "r.rs", rust_source);
+	folder_write(folder, "s.s", shared_lines_source);
 	return 0;
 }
 
@@ -863,6 +897,7 @@ int main(void)
 		cmocka_unit_test(memory_file),
 		cmocka_unit_test(not_an_image),
 		cmocka_unit_test(any_order),
+		cmocka_unit_test(a_shared_line_table_is_not_read_without_end),
 		cmocka_unit_test(split_units_depend_on_more_than_the_file),
 	};
 
