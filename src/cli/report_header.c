@@ -96,7 +96,8 @@ static bool is_counted(const struct sf_report *report)
 {
 	const struct sf_aggregate *sums = report->aggregate;
 
-	return !report->profile->by_label && (report->profile->complete || (sums->cpu_counted_ns && sums->cpu_counted_ns >= sums->cpu_ns));
+	return !report->profile->by_label &&
+	       (report->profile->complete || (sums->cpu_counted_ns && sums->cpu_counted_ns >= sums->cpu_ns));
 }
 
 static void print_cpu(const struct sf_aggregate *sums, bool counted_all, const struct sf_output *output)

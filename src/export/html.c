@@ -250,7 +250,7 @@ static void add_sums(struct json_object *object, const struct page *page)
 		lost_ns += loss->cpu_ns;
 		lost_by[loss->cause] += loss->cpu_ns;
 	}
-	counted_ns += lost_by[SF_LOSS_UNSEEN]; /* what was lost for another cause is counted with its thread, as in the view `accounting` */
+	counted_ns += lost_by[SF_LOSS_UNSEEN]; /* other losses are counted with their threads, as in the view `accounting` */
 	for (size_t i = 0; i < page->profile->n_samples; i++) {
 		ticks += page->profile->samples[i].ticks;
 		seen_ns += page->profile->samples[i].unseen ? 0 : page->profile->samples[i].cpu_ns;

@@ -137,7 +137,7 @@ static void name_unnamed(struct sf_recording *recording, const struct sf_thread_
 	process->dirty = true;
 }
 
-/* A process comes into sight with its first thread. Before, nothing says when that is but what was last written to the disk. */
+/* A process starts with its first thread. Until that comes, its start is the time of the last write to the disk. */
 static void begin_process(struct sf_recording *recording, const struct sf_thread_row *thread)
 {
 	struct sf_process_row *process = &recording->processes.items[thread->process - 1];

@@ -217,8 +217,8 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 	if (!scopes.n)
 		add_named(jvm, "[unknown Java method]");
 	/*
-	 * What has come to its place meanwhile would be described in part. JDK 17 takes the Method from code whose class is unloaded
-	 * (HotSpot 17: nmethod::make_unloaded).
+	 * What has come to its place meanwhile would be described in part. JDK 17 takes the Method from code whose class is
+	 * unloaded (HotSpot 17: nmethod::make_unloaded).
 	 */
 	if (!sf_java_compiled(&jvm->hotspot, &now, frame, &there) || there.method != blob.method)
 		add_gone(jvm, first);
