@@ -261,6 +261,27 @@ static void losses_and_ends_are_counted(void **state)
 	end(&fixture);
 }
 
+/* Two processes of one name are two, also if the second has the pid of the first. */
+static void a_pid_that_is_used_again_counts_twice(void **state)
+{
+	struct fixture fixture = start();
+	const uint32_t stack = SMALL_STACK(fixture.recording, SF_END_ROOT, NULL, 1, 2);
+	struct sf_error err;
+	(void)state;
+
+	small_sample(fixture.recording, 1, fixture.one, stack, SF_STATE_RUNNING, 1, 1);
+	small_sample(fixture.recording, 2, fixture.two, stack, SF_STATE_RUNNING, 1, 1);
+	assert_true(sf_recording_process_ended(fixture.recording, 100, &err));
+	assert_true(sf_recording_process_met(fixture.recording, 100, 0, &err));
+	assert_true(sf_recording_process(fixture.recording, 100, 1, "work", "work", SMALL_START_NS, &err));
+	small_sample(fixture.recording, 3, small_thread(fixture.recording, 101, "again"), stack, SF_STATE_RUNNING, 1, 1);
+	add_up(&fixture, SF_CLOCK_CPU);
+	assert_int_equal(fixture.sums->n_processes, 1);
+	assert_int_equal(fixture.sums->processes[0].n_processes, 2);
+	assert_int_equal(fixture.sums->processes[0].n_threads, 3);
+	end(&fixture);
+}
+
 static void nothing_adds_up_to_nothing(void **state)
 {
 	struct fixture fixture = start();
@@ -285,6 +306,7 @@ int main(void)
 		TEST(tree_merges_by_function),
 		TEST(samples_without_a_stack_are_not_lost),
 		TEST(losses_and_ends_are_counted),
+		TEST(a_pid_that_is_used_again_counts_twice),
 		TEST(nothing_adds_up_to_nothing),
 	};
 

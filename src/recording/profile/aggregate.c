@@ -183,7 +183,7 @@ static int by_process(const void *left, const void *right, void *arg)
 	const struct sf_profile_thread *a = &profile->threads[*(const uint32_t *)left];
 	const struct sf_profile_thread *b = &profile->threads[*(const uint32_t *)right];
 
-	return a->process_name != b->process_name ? sf_order(a->process_name, b->process_name) : sf_order(a->pid, b->pid);
+	return a->process_name != b->process_name ? sf_order(a->process_name, b->process_name) : sf_order(a->process, b->process);
 }
 
 static int longest_first(const void *left, const void *right)
@@ -195,7 +195,8 @@ static int longest_first(const void *left, const void *right)
 
 static void add_thread(struct sf_process_total *total, const struct sf_profile_thread *thread, const struct sf_share *share)
 {
-	total->n_processes += total->pid != thread->pid;
+	total->n_processes += total->last != thread->process;
+	total->last = thread->process;
 	total->pid = thread->pid;
 	total->n_threads++;
 	total->ns += share->ns;

@@ -63,6 +63,7 @@ struct sf_shares {
 struct sf_process_total {
 	uint32_t name;        /* string */
 	int32_t  pid;         /* of one of them */
+	uint32_t last;        /* the number of the last one that was added */
 	uint32_t n_processes, n_threads;
 	uint64_t ns;          /* by the clock, with what was not seen */
 	uint64_t cpu_ns, wall_ns, samples;

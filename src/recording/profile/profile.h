@@ -61,6 +61,7 @@ struct sf_profile_module {
 };
 
 struct sf_profile_thread {
+	uint32_t process;         /* number of its process, from 1; 0: of no known thread */
 	int32_t  pid, tid;
 	uint32_t name;            /* string: its last name */
 	uint32_t process_name;    /* string */

@@ -83,6 +83,7 @@ static bool add_thread(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
 	struct sf_profile_thread thread = {
+		.process = (uint32_t)v[1].number,
 		.tid = (int32_t)v[2].number,
 		.start_ns = (uint64_t)v[4].number,
 		.end_ns = v[5].number < 0 ? loader->profile->duration_ns : (uint64_t)v[5].number,
