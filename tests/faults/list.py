@@ -519,6 +519,8 @@ FAULTS = [
     ("frozen/signal/rearm.c", "is_perf(entry) || !entry->rings_passed_over", "!entry->rings_passed_over", "test_handler"),
     ("frozen/signal/rearm.c", "(next_ns + sf_random(&entry->random) % config->kernel_tick_ns)", "next_ns", "test_handler"),
     ("frozen/signal/handler.c", " || sf_rearm_passes_over(tick->entry))", ")", "test_handler"),
+    ("frozen/signal/handler.c", "take_request(tick, sf_handler_lost_value(", "take_carried(tick, sf_handler_lost_value(", "test_handler"),
+    ("frozen/signal/handler.c", "&& take_carried(tick, value)", "&& take_request(tick, value)", "test_handler"),
     ("capture/ptrace/account.c", ".since_last = on_cpu }", ".since_last = false }", "test_capture_thread"),
     ("capture/signal/stream_reader.c", "	weight.since_last = true;\n", "", "test_stream_reader"),
     ("session/recorded_samples.c", "since_last ? sf_recording_next_row(recording) : (struct sf_recording_row){ 0 }", "sf_recording_next_row(recording)", "test_stream_reader"),

@@ -111,6 +111,34 @@ static void test_what_is_not_ours(void **state)
 	assert_int_equal(sf_rig_sums[0].n_samples, 0);
 }
 
+/* As the kernel sends one that the full queue has no room for. */
+static void lose_info(void)
+{
+	siginfo_t info = { .si_signo = SF_RIG_SIGNAL, .si_code = SI_USER };
+
+	assert_int_equal(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SF_RIG_SIGNAL, &info), 0);
+}
+
+/* The second one may come when the first one is done: the sampler stores what it sends before it sends it. */
+static void test_what_has_lost_its_value(void **state)
+{
+	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
+
+	(void)state;
+	atomic_store(&entry->sent, sf_handler_value(sf_handler.config.cookie, 2, 7));
+	lose_info();
+	lose_info();
+	assert_int_equal(n_foreign_calls, 0);
+	request(1, 7);
+	lose_info();
+	assert_int_equal(n_foreign_calls, 0);
+	request(2, 7);
+	assert_int_equal(sf_handler.counts.late, 5);
+	lose_info();
+	assert_int_equal(n_foreign_calls, 1);
+	assert_all_free();
+}
+
 static void test_what_is_swallowed(void **state)
 {
 	struct sf_thread_entry *entry;
@@ -860,6 +888,7 @@ int main(void)
 #define SAMPLER(name) { #name ", sampler", name, start_sampler, stop, NULL }
 	const struct CMUnitTest tests[] = {
 		HANDLER(test_what_is_not_ours),
+		HANDLER(test_what_has_lost_its_value),
 		HANDLER(test_what_is_swallowed),
 		HANDLER(test_a_cpu_has_its_slot),
 #if defined(__x86_64__)

@@ -60,6 +60,7 @@ static long queue_signal(const struct sf_agent_thread *thread, uint32_t slot, ui
 {
 	uint64_t value = sf_handler_value(sf_handler.config.cookie, slot, generation);
 	siginfo_t info = { 0 };
+	long result;
 
 	info.si_signo = sf_handler.config.signal;
 	info.si_code = SI_QUEUE;
@@ -67,7 +68,10 @@ static long queue_signal(const struct sf_agent_thread *thread, uint32_t slot, ui
 	info.si_uid = (uid_t)sf_raw0(SYS_getuid);
 	memcpy(&info.si_value, &value, sizeof(value));
 	atomic_store(&thread->entry->sent, value);
-	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, thread->tid, sf_handler.config.signal, &info);
+	result = sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, thread->tid, sf_handler.config.signal, &info);
+	if (result)
+		atomic_store(&thread->entry->sent, 0); /* as for a signal from SIGRTMIN on, where the queue is full */
+	return result;
 }
 
 static void finish(struct sf_requests *requests, struct sf_request *request)

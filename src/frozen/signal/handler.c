@@ -94,11 +94,20 @@ uint64_t sf_handler_lost_value(const siginfo_t *info, const struct sf_thread_ent
 
 static bool take_request(struct tick *tick, uint64_t value)
 {
-	if (tick->entry && value)
-		atomic_compare_exchange_strong(&tick->entry->sent, &(uint64_t){ value }, 0);
 	tick->slot = (uint32_t)(value >> SLOT_SHIFT) & SF_NO_SLOT;
 	tick->generation = (uint32_t)value;
 	return value;
+}
+
+/*
+ * Only a signal that carries it takes entry->sent back. One that has lost it may be of an earlier request, where the sampler has
+ * stored the next one's and not yet sent its signal, which may lose it, too.
+ */
+static bool take_carried(struct tick *tick, uint64_t value)
+{
+	if (tick->entry)
+		atomic_compare_exchange_strong(&tick->entry->sent, &(uint64_t){ value }, 0);
+	return take_request(tick, value);
 }
 
 static bool is_ours(const siginfo_t *info, struct tick *tick)
@@ -109,7 +118,7 @@ static bool is_ours(const siginfo_t *info, struct tick *tick)
 	case SI_TIMER:
 		return has_cookie(tick, info, &value);
 	case SI_QUEUE:
-		return info->si_pid == tick->handler->config.pid && has_cookie(tick, info, &value) && take_request(tick, value);
+		return info->si_pid == tick->handler->config.pid && has_cookie(tick, info, &value) && take_carried(tick, value);
 	case SI_USER:
 		return take_request(tick, sf_handler_lost_value(info, tick->entry));
 	default:

@@ -46,7 +46,7 @@ struct sf_thread_entry {
 
 	/* The sampler's request (agent/sampler/requests.h), and the weight of the answer (weight.h). */
 	_Atomic uint32_t request;      /* number of the requested slot, plus one; 0: none */
-	_Atomic uint64_t sent;         /* si_value of the last request's signal; 0: taken (sf_handler_lost_value()) */
+	_Atomic uint64_t sent;         /* si_value of the last request's signal; 0: it came whole (sf_handler_lost_value()) */
 	_Atomic uint64_t requested_ns; /* CLOCK_MONOTONIC of the request */
 	_Atomic uint64_t requester_woke_ns; /* when the sampler woke that made it */
 	_Atomic uint64_t requested_run_delay_ns; /* the thread's total run-queue delay just before the request */
