@@ -521,6 +521,7 @@ FAULTS = [
     ("frozen/signal/handler.c", " || sf_rearm_passes_over(tick->entry))", ")", "test_handler"),
     ("frozen/signal/handler.c", "take_request(tick, sf_handler_lost_value(", "take_carried(tick, sf_handler_lost_value(", "test_handler"),
     ("frozen/signal/handler.c", "&& take_carried(tick, value)", "&& take_request(tick, value)", "test_handler"),
+    ("agent/threads/exec_preparation.c", "&others[i]);", "&others[n - 1 - i]);", "test_agent_threads"),
     ("capture/ptrace/account.c", ".since_last = on_cpu }", ".since_last = false }", "test_capture_thread"),
     ("capture/signal/stream_reader.c", "	weight.since_last = true;\n", "", "test_stream_reader"),
     ("session/recorded_samples.c", "since_last ? sf_recording_next_row(recording) : (struct sf_recording_row){ 0 }", "sf_recording_next_row(recording)", "test_stream_reader"),

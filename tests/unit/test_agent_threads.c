@@ -1193,6 +1193,35 @@ static void who_leaves_is_not_asked(void **state)
 	end();
 }
 
+/* What is taken to look at it is pending again, in its order. */
+static void what_others_sent_stays(void **state)
+{
+	const int signal = sf_handler.config.signal;
+	const int number = SIGRTMIN + 3;
+	struct sf_agent_options options = sampling_options();
+	const struct timespec now = { 0 };
+	sigset_t queued, before;
+	siginfo_t info;
+	(void)state;
+
+	begin(&options, &sf_agent_clock_tick);
+	wait_scans(2);
+	sf_sampler_stop(&sampling.agent);
+	sigemptyset(&queued);
+	sigaddset(&queued, number);
+	pthread_sigmask(SIG_BLOCK, &queued, &before);
+	sf_handler.config.signal = number;
+	for (int i = 1; i <= 3; i++)
+		assert_int_equal(pthread_sigqueue(pthread_self(), number, (union sigval){ .sival_int = i }), 0);
+	assert_false(sf_agent_thread_drop_sent());
+	for (int i = 1; i <= 3; i++)
+		assert_true(sigtimedwait(&queued, &info, &now) == number && info.si_value.sival_int == i);
+	assert_true(sf_agent_thread_drop_sent());
+	sf_handler.config.signal = signal;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	end();
+}
+
 /* --- pauses --- */
 
 #define PART_NS UINT64_C(40000000) /* before the pause, and after it */
@@ -1254,6 +1283,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_pending_at_exec),
 		cmocka_unit_test(the_first_thread_leaves_too),
 		cmocka_unit_test_teardown(who_leaves_is_not_asked, clean),
+		cmocka_unit_test_teardown(what_others_sent_stays, clean),
 		cmocka_unit_test_teardown(who_leaves_waits_for_the_sampler, clean),
 	};
 

@@ -60,16 +60,16 @@ static unsigned swallow_pending(const struct sf_thread_entry *entry)
 	const struct timespec now = { 0 };
 	uint64_t set = UINT64_C(1) << (sf_handler.config.signal - 1);
 	siginfo_t info, others[8];
-	unsigned n = 0, n_others;
+	unsigned n = 0;
 
 	while (n < 8 && sf_raw4(SYS_rt_sigtimedwait, &set, &info, &now, sizeof(set)) > 0) {
 		if (!is_ours(&info, entry))
 			others[n++] = info;
 	}
-	for (n_others = n; n > 0;)
+	for (unsigned i = 0; i < n; i++)
 		sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, own_tid(), sf_handler.config.signal,
-			&others[--n]);
-	return n_others;
+			&others[i]);
+	return n;
 }
 
 /*
