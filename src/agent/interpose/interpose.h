@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -117,8 +118,11 @@ bool sf_interpose_is_ours(int signal, const siginfo_t *info);
 struct timespec sf_interpose_left(uint64_t start_ns, const struct timespec *time);
 const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret);
 
-/* After rt_sigpending(2): takes our signal out of the set if only signals of ours are pending, and drops these. Signal-safe. */
-void sf_interpose_pending(uint64_t *set);
+/*
+ * After rt_sigpending(2): takes our signal out of the set, of `size` bytes, if only signals of ours are pending, and drops these.
+ * Signal-safe.
+ */
+void sf_interpose_pending(uint8_t *set, size_t size);
 
 /* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
 long sf_interpose_exec(const struct sf_filter_call *call);

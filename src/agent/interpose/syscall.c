@@ -185,7 +185,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	if (!result)
 		sf_interpose_action_changed(&call);
 	if (!result && number == SYS_rt_sigpending)
-		sf_interpose_pending((uint64_t *)args[0]);
+		sf_interpose_pending((uint8_t *)args[0], (size_t)args[1]);
 	return result;
 }
 #else
