@@ -34,7 +34,6 @@ static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_PROFILE];
 static struct {
 	struct sf_parcel parcel;
 	sigset_t signals;
-	int cancel_state;
 	bool left; /* a profile's threads, which have to come back */
 } aside;
 
@@ -51,22 +50,19 @@ static void hold_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &others, before);
 }
 
+/* Between sf_api_guard_begin() and sf_api_guard_end(), as the unlock: so the thread is not cancelled. */
 static bool lock(void)
 {
 	sigset_t signals;
-	int cancel_state;
 
 	hold_signals(&signals);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (sf_control_leave()) {
 		if (sf_fork_lock_in_time(SF_FORK_PROFILE)) {
 			aside.signals = signals;
-			aside.cancel_state = cancel_state;
 			return true;
 		}
 		sf_control_return();
 	}
-	pthread_setcancelstate(cancel_state, NULL);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	return false;
 }
@@ -74,10 +70,8 @@ static bool lock(void)
 static void unlock(void)
 {
 	const sigset_t signals = aside.signals;
-	const int cancel_state = aside.cancel_state;
 
 	pthread_mutex_unlock(mutex);
-	pthread_setcancelstate(cancel_state, NULL);
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 }
 
