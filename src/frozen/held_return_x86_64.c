@@ -48,7 +48,7 @@ static uint8_t returned_to(struct code code)
 	return reg != SF_NO_REG && next_instruction(&code, &now) && now.effect == SF_X86_RETURN ? reg : SF_NO_REG;
 }
 
-/* The same behind an instruction that moves sp and no register that was popped. */
+/* The same behind an instruction that moves sp and is no pop of a register. */
 static uint8_t returned_to_behind(struct code code)
 {
 	struct code popped = code;
