@@ -202,7 +202,7 @@ static void what_is_ready_at_the_stop_is_heard(void **state)
 #define SOCKET "/tmp/stillframe-test/record-of-this-test.sock"
 #define MS UINT64_C(1000000)
 
-/* This program, with this text in its environment; `how`: below. It is in this state when this returns. */
+/* This program, with this text in its environment; `how`: below. When this returns, it is in this state, and not in its exec any more. */
 static pid_t started(const char *how, const char *variable, char letter)
 {
 	char *const environment[] = { "HOME=/", (char *)variable, NULL };
