@@ -58,6 +58,7 @@ static void run_child(void)
 	pthread_t thread;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* Yama: a process beside it may trace it, too */
 	if (pthread_create(&thread, NULL, drain, NULL) != 0)
 		_exit(1);
 	while (!atomic_load(&shared->go)) {
@@ -210,8 +211,10 @@ static void one_that_is_traced(void **state)
 		for (;;)
 			pause();
 	}
-	while (sf_task_tracer(child, child) != tracer && sf_now_ns() < end_ns)
+	while (sf_task_tracer(child, child) != tracer) {
+		assert_true(sf_now_ns() < end_ns);
 		usleep(1000);
+	}
 	dump();
 	kill(tracer, SIGKILL);
 	waitpid(tracer, NULL, 0);

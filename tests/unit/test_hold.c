@@ -70,6 +70,7 @@ static void start(struct child *child)
 	child->pid = fork();
 	if (child->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* Yama: a process beside it may hold it, too */
 		signal(child->signal, child->action);
 		child->wait(child->ends[0]);
 	}
@@ -177,6 +178,7 @@ static pid_t start_holder(struct holder *holder)
 		setpgid(0, 0); /* its parent is in the same session: its group is no orphan, and can be stopped */
 		_exit(sf_hold_run(hold_until_told, holder, &err) ? 0 : 1);
 	}
+	close(holder->says[1]); /* the end of one that cannot hold is seen */
 	assert_int_equal(read(holder->says[0], &byte, 1), 1);
 	return pid;
 }
@@ -203,6 +205,11 @@ static void stop_holder(int signal, bool ends)
 	kill(pid, SIGCONT);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(holder.says[0]);
+	close(holder.told[0]);
+	close(holder.told[1]);
+	close(holder.child.ends[0]);
+	close(holder.child.ends[1]);
 }
 
 static void test_stop_waits_for_release(void **state)
