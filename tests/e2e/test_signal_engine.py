@@ -267,7 +267,7 @@ def test_programs_of_another_libc_run(stillframe, tmp_path):
 
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
     """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets, where the program has seen it."""
-    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", "sh", "-c", 'ls "$0"; exec "$1" 1.5',
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", "sh", "-c", 'cd "$0"; echo *; exec "$1" 1.5',
                            folder_of_sockets(), BUSY)
     done = stillframe.wait(run)
     assert done.status == 0 and sockets(run.pid, done.out.split()), done
