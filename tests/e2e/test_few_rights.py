@@ -28,9 +28,9 @@ EVENTS, HIDDEN, SAVED = "perf events may be opened", "kernel.perf_event_paranoid
 SPINNERS, SLEEPERS = 1, 4
 CPU_TICKS = 20   # hundredths of a second of CPU time for which the program is recorded
 
-# The file is there before the first look at the program: its thread's name is in it afterwards.
 # The program and stillframe are in the same namespaces. Only stillframe is in the control groups, whose folders are $2 and on. It may take half of a
 # busy machine: with 2 % of it a recording as short as this one could have no samples of the thread that runs.
+# The recording's file is there before the first look at the program. When a thread's name is in it, there has been one.
 SESSION = """
 cd "$1"; shift
 mkfifo ready

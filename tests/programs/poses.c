@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * poses FILE SECONDS [later]: spins, and is a process of the program FILE, as far as the system tells, from the beginning, or
- * from SIGUSR1 on:
- * /proc/PID/exe leads there, and its code begins elsewhere, as after an exec. With a FILE of 32 bits it stands in for a 32-bit
- * process where the kernel runs none. Where it may not, it says so and exits with 3.
+ * from SIGUSR1 on: /proc/PID/exe leads there, and its code begins elsewhere, as after an exec. With a FILE of 32 bits it stands
+ * in for a 32-bit process where the kernel runs none. Where it may not, it says so and exits with 3.
  */
 #include <fcntl.h>
 #include <limits.h>

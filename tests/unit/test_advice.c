@@ -70,7 +70,8 @@ static void the_summary_advises_by_cpu_time(void **state)
 	static const struct sf_session_options given = { .engine = &engine, .output = "r.sfr" };
 	static struct sf_session_result result = {
 		.duration_ns = 1000000000,
-		.totals = { .ticks = 3, .losses = 3, .losses_by[SF_LOSS_LATE] = 3, .cpu_lost_ns = 400000000, .cpu_counted_ns = 400000000,
+		.totals = { .ticks = 3, .losses = 3, .losses_by[SF_LOSS_LATE] = 3, .cpu_lost_ns = 400000000,
+			    .cpu_counted_ns = 400000000,
 			    .cpu_lost_by = { [SF_LOSS_LATE] = 100000000, [SF_LOSS_REST] = 300000000 } },
 	};
 	char *text = NULL;

@@ -85,7 +85,8 @@ static void a_return_address_in_a_register(void **state)
 	(void)state;
 
 	/* pop %rbp; pop %rcx; lea 8(%r15), %rsp; push %rcx; ret, from each of its instructions on */
-	assert_true(FIND(&exit, 0x5d, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && !exit.is_held && exit.size == 8 && exit.saved_fp == 0);
+	assert_true(FIND(&exit, 0x5d, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && !exit.is_held && exit.size == 8 &&
+		    exit.saved_fp == 0);
 	assert_true(FIND(&exit, 0x59, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && !exit.is_held && exit.size == 0);
 	assert_true(FIND(&exit, 0x49, 0x8d, 0x67, 0x08, 0x51, 0xc3) && exit.is_held && exit.held == 2 && !exit.has_given);
 	assert_true(FIND(&exit, 0x51, 0xc3) && exit.is_held && exit.held == 2 && exit.has_given);

@@ -21,7 +21,8 @@ static const struct sf_filter cpu = { .clock = SF_CLOCK_CPU };
 static const struct sf_filter offcpu = { .clock = SF_CLOCK_OFFCPU };
 
 /* The output of an exporter; free() it. */
-static char *export_of(const struct sf_profile *profile, const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
+static char *export_of(const struct sf_profile *profile, const struct sf_exporter *exporter, const struct sf_filter *filter,
+		       size_t *size)
 {
 	struct sf_error err = { 0 };
 	char *text = NULL;
@@ -525,7 +526,8 @@ static void html_counts_as_the_report_does(void **state)
 	assert_int_equal(json_object_get_int64(get(about, "cpu_counted_ns")), 15500000 + 5000000 + 1000000);
 	assert_string_equal(json_object_get_string(get(about, "label")), "trace=4bf9");
 	assert_string_equal(json_object_get_string(get(about, "cut")), sf_profile_cut(&some));
-	assert_string_equal(json_object_to_json_string_ext(get(about, "notes"), JSON_C_TO_STRING_PLAIN), "[{\"pid\":100,\"text\":\"main\"}]");
+	assert_string_equal(json_object_to_json_string_ext(get(about, "notes"), JSON_C_TO_STRING_PLAIN),
+			    "[{\"pid\":100,\"text\":\"main\"}]");
 	json_object_put(data);
 }
 

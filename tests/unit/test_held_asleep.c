@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sleeping thread that is held for its registers may have left its sleep before it stands. Then its stack is not that of the sleep,
- * and there is no sample. The hold and the kernel's counts are replaced (--wrap), and so is the way to the walking thread.
+ * A sleeping thread that is held for its registers may have left its sleep before it stands. Then its stack is not that of the
+ * sleep, and there is no sample. The hold and the kernel's counts are replaced (--wrap), and so is the way to the walking thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>

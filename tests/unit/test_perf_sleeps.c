@@ -1014,7 +1014,7 @@ static void test_a_program_that_is_refused_has_no_sleeps(void **state)
 	assert_string_equal(told, "");
 }
 
-/* It came into sight when its first records were read: what it slept before that is in no count, and has its length all the same. */
+/* It came into sight when its first records were read: what it slept before is in no count, and has its length all the same. */
 static void test_before_it_came_into_sight(void **state)
 {
 	(void)state;
