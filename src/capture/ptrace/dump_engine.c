@@ -77,11 +77,22 @@ static bool wait_for(struct dumping *dumping, int32_t tid, struct sf_held *held)
 	return false;
 }
 
+/* Lets go of threads that were asked for and stand by now. `wait`: until all have, or the alarm rings. */
+static void let_go(struct dumping *dumping, bool wait)
+{
+	struct sf_held held;
+
+	while (dumping->n_requested > 0 && sf_hold_wait(&held, wait)) {
+		dumping->n_requested--;
+		if (held.stopped)
+			sf_hold_release(&held);
+	}
+}
+
 /* A thread that another stillframe holds for a moment is requested again; *start_ns_ret: the time of the last request. */
 static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *start_ns_ret)
 {
 	enum sf_hold result;
-	struct sf_held held;
 
 	for (;;) {
 		if (!dumping->n_requested)
@@ -91,11 +102,7 @@ static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *star
 		result = sf_hold_request(tid);
 		if (result != SF_HOLD_BUSY || dumping->busy_ns >= SF_HOLD_OTHERS_NS)
 			return result;
-		while (dumping->n_requested > 0 && sf_hold_wait(&held, false)) {
-			dumping->n_requested--;
-			if (held.stopped)
-				sf_hold_release(&held);
-		}
+		let_go(dumping, false);
 		sf_sleep_until(*start_ns_ret + BUSY_PAUSE_NS);
 		dumping->busy_ns += sf_now_ns() - *start_ns_ret;
 	}
@@ -312,11 +319,7 @@ static bool is_shown(const struct sf_dump_seen *seen)
 
 static void dump_thread(struct dumping *dumping, int32_t tid)
 {
-	struct sf_dump_seen seen = {
-		.tid = tid,
-		.loss = SF_LOSS_GONE,
-		.syscall = SF_SYSCALL_NONE,
-	};
+	struct sf_dump_seen seen = { .tid = tid, .loss = SF_LOSS_GONE, .syscall = SF_SYSCALL_NONE };
 
 	dumping->leads = (struct sf_stack_leads){ 0 };
 	if (!dump_saved(dumping, &seen)) {
@@ -331,19 +334,6 @@ static void dump_thread(struct dumping *dumping, int32_t tid)
 	}
 	dumping->any |= is_shown(&seen);
 	dumping->failed = dumping->failed || !dumping->sink->thread(dumping->sink->arg, &seen, dumping->err);
-}
-
-/* Threads that were asked for and did not stand: let go of what stands by now. */
-static void let_all_go(struct dumping *dumping)
-{
-	struct sf_held held;
-
-	sf_alarm_set(sf_now_ns() + 20000000);
-	while (dumping->n_requested > 0 && sf_hold_wait(&held, true)) {
-		dumping->n_requested--;
-		if (held.stopped)
-			sf_hold_release(&held);
-	}
 }
 
 static bool prepare(struct dumping *dumping)
@@ -366,7 +356,8 @@ static void look_at_threads(void *arg)
 		start_ns = sf_now_ns();
 		for (size_t i = 0; !dumping->failed && i < dumping->ids.ids.n; i++)
 			dump_thread(dumping, dumping->ids.ids.items[i]);
-		let_all_go(dumping);
+		sf_alarm_set(sf_now_ns() + 20000000);
+		let_go(dumping, true);
 		dumping->cost->looking_ns = sf_now_ns() - start_ns;
 		sf_hold_time_close(&dumping->hold_time);
 	}
@@ -379,12 +370,11 @@ static void look_at_threads(void *arg)
 /* Nothing was seen of any thread: why. */
 static bool explain_nothing(const struct dumping *dumping, struct sf_error *err)
 {
-	const enum sf_hold result = dumping->first_loss == SF_LOSS_DENIED ? SF_HOLD_DENIED
-				    : dumping->first_loss == SF_LOSS_BUSY ? SF_HOLD_BUSY
-									  : SF_HOLD_GONE;
+	const enum sf_hold result = dumping->first_loss == SF_LOSS_DENIED ? SF_HOLD_DENIED :
+				    dumping->first_loss == SF_LOSS_BUSY ? SF_HOLD_BUSY : SF_HOLD_GONE;
+	const int32_t tid = dumping->first_tid;
 
-	return sf_hold_explain(dumping->pid, dumping->first_tid ? dumping->first_tid : dumping->pid,
-			       dumping->first_tid ? result : SF_HOLD_GONE, err);
+	return sf_hold_explain(dumping->pid, tid ? tid : dumping->pid, tid ? result : SF_HOLD_GONE, err);
 }
 
 bool sf_ptrace_dump_saved(int32_t pid, const struct sf_saved_source *source, const struct sf_dump_sink *sink,
