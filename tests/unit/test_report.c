@@ -257,26 +257,33 @@ static void what_is_not_counted_is_no_zero(void **state)
 	free(text);
 }
 
-/* Where there are several processes; in a narrow terminal the id stays. */
-static void threads_say_whose_they_are(void **state)
+/* A recording of two processes with a thread each: "work", and one of this name. */
+static const char *two_processes(const char *file, const char *name)
 {
-	char path[160];
+	static char path[160];
 	struct sf_recording *recording;
 	uint32_t one, other;
 	struct sf_error err;
-	char *text;
-	(void)state;
 
-	snprintf(path, sizeof(path), "%s", small_path("two.sfr"));
+	snprintf(path, sizeof(path), "%s", small_path(file));
 	recording = small_start(path);
 	one = small_thread(recording, 101, "one");
-	assert_true(sf_recording_process(recording, 200, 1, "rest", "rest", SMALL_START_NS, &err));
+	assert_true(sf_recording_process(recording, 200, 1, name, name, SMALL_START_NS, &err));
 	assert_true(sf_recording_thread(recording, 200, 201, "other", SMALL_START_NS, &other, &err));
 	small_sample(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 600, 600);
 	small_sample(recording, 2, other, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 300, 300);
 	small_names(recording);
 	small_finish(recording);
-	text = REPORT(SF_EXIT_OK, "--by", "thread", path);
+	return path;
+}
+
+/* Where there are several processes; in a narrow terminal the id stays. */
+static void threads_say_whose_they_are(void **state)
+{
+	const char *path = two_processes("two.sfr", "rest");
+	char *text = REPORT(SF_EXIT_OK, "--by", "thread", path);
+	(void)state;
+
 	assert_has(text, "  one  tid 101 of work (pid 100)\n");
 	assert_has(text, "  other  tid 201 of rest (pid 200)\n");
 	free(text);
@@ -293,23 +300,9 @@ static void threads_say_whose_they_are(void **state)
 /* The workers of a server have one name: they are a row of processes, and several processes all the same. */
 static void processes_of_one_name_are_several(void **state)
 {
-	char path[160];
-	struct sf_recording *recording;
-	uint32_t one, other;
-	struct sf_error err;
-	char *text;
+	char *text = REPORT(SF_EXIT_OK, two_processes("workers.sfr", "work"));
 	(void)state;
 
-	snprintf(path, sizeof(path), "%s", small_path("workers.sfr"));
-	recording = small_start(path);
-	one = small_thread(recording, 101, "one");
-	assert_true(sf_recording_process(recording, 200, 1, "work", "work", SMALL_START_NS, &err));
-	assert_true(sf_recording_thread(recording, 200, 201, "other", SMALL_START_NS, &other, &err));
-	small_sample(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 600, 600);
-	small_sample(recording, 2, other, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 300, 300);
-	small_names(recording);
-	small_finish(recording);
-	text = REPORT(SF_EXIT_OK, path);
 	assert_has(text, "  work  2 processes\n");
 	assert_has(text, "  one  tid 101 of work (pid 100)\n");
 	assert_has(text, "  other  tid 201 of work (pid 200)\n");

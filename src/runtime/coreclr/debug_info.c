@@ -104,60 +104,52 @@ static bool take_extras(const struct sf_clr_description *description, struct sf_
 	return !bytes->bad;
 }
 
-/* Takes what an entry says of the IL: its offset, or that there is none. */
-static void take_il(uint32_t il, uint32_t *ret)
+/* A map from code to IL whose entries are being taken. */
+struct il_map {
+	struct sf_clr_nibbles nibbles;
+	bool     is_of_nibbles;        /* an entry is three numbers of nibbles, as in .NET 8 and 9; ... */
+	unsigned native_bits, il_bits; /* ... else so many bits, behind SOURCE_BITS */
+	uint64_t at;                   /* bits that were taken */
+};
+
+/* The difference from the last entry's native offset, and what the entry says of the IL. False: there is none. */
+static bool take_entry(struct il_map *map, uint32_t *native_ret, uint32_t *il_ret)
 {
-	if (il >= IL_BIAS && il < MAX_IL)
-		*ret = il - IL_BIAS;
-}
-
-/* The map of .NET 8 and 9: the number of entries; of each the difference of native offsets, the offset in the IL, the source. */
-static bool search_nibbles(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
-{
-	struct sf_clr_nibbles nibbles = { .bytes = *bytes };
-	const uint32_t n = sf_clr_nibbles_number(&nibbles);
-	uint64_t offset = 0;
-
-	*ret = 0;
-	if (nibbles.bytes.bad || n > MAX_ENTRIES)
-		return false;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t il;
-
-		offset += sf_clr_nibbles_number(&nibbles);
-		il = sf_clr_nibbles_number(&nibbles);
-		sf_clr_nibbles_number(&nibbles);
-		if (nibbles.bytes.bad)
-			return false;
-		if (offset > native)
-			return true;
-		take_il(il, ret);
+	if (map->is_of_nibbles) {
+		*native_ret = sf_clr_nibbles_number(&map->nibbles);
+		*il_ret = sf_clr_nibbles_number(&map->nibbles);
+		sf_clr_nibbles_number(&map->nibbles); /* the source */
+	} else {
+		take_bits(&map->nibbles.bytes, &map->at, SOURCE_BITS);
+		*native_ret = take_bits(&map->nibbles.bytes, &map->at, map->native_bits);
+		*il_ret = take_bits(&map->nibbles.bytes, &map->at, map->il_bits);
 	}
-	return true;
+	return !map->nibbles.bytes.bad;
 }
 
-/* The map itself. Its native offsets ascend, or it is none. */
-static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
+/* Its native offsets ascend, or it is none. */
+static bool search(struct sf_bytes *bytes, bool is_of_nibbles, uint32_t native, uint32_t *ret)
 {
-	struct sf_clr_nibbles nibbles = { .bytes = *bytes };
-	const uint32_t n = sf_clr_nibbles_number(&nibbles);
-	const unsigned native_bits = sf_clr_nibbles_number(&nibbles) + 1, il_bits = sf_clr_nibbles_number(&nibbles) + 1;
-	uint64_t at = 0, offset = 0;
+	struct il_map map = { .nibbles.bytes = *bytes, .is_of_nibbles = is_of_nibbles };
+	const uint32_t n = sf_clr_nibbles_number(&map.nibbles);
+	uint64_t offset = 0;
+	uint32_t more, il;
 
 	*ret = 0;
-	if (nibbles.bytes.bad || n > MAX_ENTRIES || native_bits > 32 || il_bits > 32)
+	if (!is_of_nibbles) {
+		map.native_bits = sf_clr_nibbles_number(&map.nibbles) + 1;
+		map.il_bits = sf_clr_nibbles_number(&map.nibbles) + 1;
+	}
+	if (map.nibbles.bytes.bad || n > MAX_ENTRIES || map.native_bits > 32 || map.il_bits > 32)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t il;
-
-		take_bits(&nibbles.bytes, &at, SOURCE_BITS);
-		offset += take_bits(&nibbles.bytes, &at, native_bits);
-		il = take_bits(&nibbles.bytes, &at, il_bits);
-		if (nibbles.bytes.bad)
+		if (!take_entry(&map, &more, &il))
 			return false;
+		offset += more;
 		if (offset > native)
 			return true;
-		take_il(il, ret);
+		if (il >= IL_BIAS && il < MAX_IL)
+			*ret = il - IL_BIAS;
 	}
 	return true;
 }
@@ -183,7 +175,7 @@ bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t 
 	if (bounds.bad || !n || n > sf_bytes_left(&bounds))
 		return false;
 	bounds = sf_bytes_of(bounds.at, n);
-	return description->has_nibble_maps ? search_nibbles(&bounds, native, ret) : search(&bounds, native, ret);
+	return search(&bounds, description->has_nibble_maps, native, ret);
 }
 
 /* As many of `size` bytes as can be read. */
