@@ -117,6 +117,7 @@ FAULTS = [
     ("frozen/unwind/step_chain.c", "cursor->still->arch->is_behind_call(&code, pc, &target) || sf_is_goexit(cursor->still, pc)", "(target = pc) != 0 && code.copied == code.copied", "test_step_chain"),
     ("capture/ptrace/stack_copy.c", "return stood ? SF_COPY_DONE :", "return stood && ret->switches ? SF_COPY_DONE :", "test_saved_stills"),
     ("capture/ptrace/hold_threads.c", "if (thread->look.placed && !sf_copy_is_at(copy, &thread->look))", "if (false)", "test_held_asleep"),
+    ("capture/ptrace/hold_threads.c", "\t*hold_ns += thread->hold.unsent_ns;\n\tthread->hold.unsent_ns = *hold_ns;\n\tif (thread->look.placed", "\tif (thread->look.placed", "test_held_asleep"),
     ("capture/ptrace/dump_engine.c", "(fine = sf_task_is_as_seen(task, look))", "(fine = task && look)", "test_dump_holds"),
     ("capture/ptrace/dump_engine.c", "seen->loss = loss < 0 ? -1 : seen->loss;", "(void)loss;", "test_dump_holds"),
     ("capture/perf/record.c", "mark == PERF_CONTEXT_KERNEL && end > at", "end > at", "test_perf_record"),

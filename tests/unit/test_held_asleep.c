@@ -21,6 +21,7 @@ static struct sf_thread thread;
 static struct sf_stack_copy copy;
 static uint64_t sp, pc;      /* where it stands */
 static unsigned n_sent, n_dropped, n_released;
+static uint64_t sent_hold_ns;
 
 bool __wrap_sf_hold_wait(struct sf_held *ret, bool wait);
 void __wrap_sf_hold_release(struct sf_held *held);
@@ -82,23 +83,30 @@ void __wrap_sf_relay_drop(struct sf_relay *relay)
 
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *sent, const struct sf_weight *weight, uint64_t hold_ns)
 {
-	(void)relay, (void)sent, (void)hold_ns;
+	(void)relay, (void)sent;
 	assert_int_equal(copy.state, SF_STATE_BLOCKED);
 	assert_int_equal(copy.syscall, SYS_futex);
 	assert_int_equal(weight->wall_ns, 1000);
+	sent_hold_ns = hold_ns;
 	n_sent++;
+}
+
+static void stand_again(uint64_t at_pc)
+{
+	capture.n_requested = 1;
+	thread.hold.is_requested = true;
+	pc = at_pc;
+	assert_true(sf_ptrace_answer(&capture, false));
 }
 
 static void stand(uint64_t at_sp, uint64_t at_pc)
 {
-	capture = (struct sf_capture){ .n_requested = 1, .period_ns = 100, .blocked_period_ns = 100 };
-	thread = (struct sf_thread){ .task = SF_TASK_CLOSED(1 << 30, 1 << 30), .hold = { .is_requested = true },
-				     .account = { .asleep_ns = 1000 } };
+	capture = (struct sf_capture){ .period_ns = 100, .blocked_period_ns = 100 };
+	thread = (struct sf_thread){ .task = SF_TASK_CLOSED(1 << 30, 1 << 30), .account = { .asleep_ns = 1000 } };
 	thread.look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .placed = true, .syscall = SYS_futex, .sp = SP, .pc = PC };
 	sp = at_sp;
-	pc = at_pc;
 	n_sent = n_dropped = n_released = 0;
-	assert_true(sf_ptrace_answer(&capture, false));
+	stand_again(at_pc);
 	assert_int_equal(n_released, 1);
 }
 
@@ -126,11 +134,28 @@ static void one_that_is_elsewhere_has_none(void **state)
 	}
 }
 
+static void its_next_sample_has_that_hold_too(void **state)
+{
+	const uint64_t before_ns = UINT64_C(1) << 62; /* of holds before: longer than any clock shows */
+
+	(void)state;
+	stand(SP, PC + 100);
+	thread.hold.unsent_ns = before_ns;
+	stand_again(PC + 100);
+	assert_int_equal(n_sent, 0);
+	assert_true(thread.hold.unsent_ns >= before_ns);
+	stand_again(PC);
+	assert_int_equal(n_sent, 1);
+	assert_true(sent_hold_ns >= before_ns);
+	assert_int_equal(thread.hold.unsent_ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_sleeps_on_has_a_sample),
 		cmocka_unit_test(one_that_is_elsewhere_has_none),
+		cmocka_unit_test(its_next_sample_has_that_hold_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

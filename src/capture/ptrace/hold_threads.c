@@ -80,6 +80,23 @@ bool sf_ptrace_weigh_awake(const struct sf_capture *capture, struct sf_thread *t
 	return true;
 }
 
+/* The same of a sleeping thread. False: it left its sleep before it stood. Its time stays in the accounts until the next look. */
+static bool weigh_asleep(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held, uint64_t *hold_ns,
+			 struct sf_stack_copy *copy, struct sf_weight *ret)
+{
+	*hold_ns += thread->hold.unsent_ns;
+	thread->hold.unsent_ns = *hold_ns;
+	if (thread->look.placed && !sf_copy_is_at(copy, &thread->look))
+		return false;
+	thread->hold.unsent_ns = 0;
+	*ret = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+	copy->state = state_held_asleep(thread, held);
+	copy->syscall = thread->look.syscall;
+	memcpy(copy->args, thread->look.args, sizeof(copy->args));
+	thread->sampled = true;
+	return true;
+}
+
 /* Sends what was taken of a held thread, which runs again. */
 static void send_held(struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held,
 		      struct sf_stack_copy *copy, uint64_t hold_ns)
@@ -92,22 +109,10 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 
 	if (awake && capture->counts_waits)
 		sf_thread_add_hold(thread, &before, hold_ns, sf_now_ns());
-	if (awake) {
-		if (!sf_ptrace_weigh_awake(capture, thread, in_call, on_cpu, &hold_ns, copy, &weight)) {
-			sf_relay_drop(capture->relay);
-			return;
-		}
-	} else if (thread->look.placed && !sf_copy_is_at(copy, &thread->look)) {
-		/* It has left its sleep before it stood: no sample. Its time stays in the accounts until the next look. */
-		thread->hold.unsent_ns += hold_ns;
+	if (awake ? !sf_ptrace_weigh_awake(capture, thread, in_call, on_cpu, &hold_ns, copy, &weight) :
+		    !weigh_asleep(capture, thread, held, &hold_ns, copy, &weight)) {
 		sf_relay_drop(capture->relay);
 		return;
-	} else {
-		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-		copy->state = state_held_asleep(thread, held);
-		copy->syscall = thread->look.syscall;
-		memcpy(copy->args, thread->look.args, sizeof(copy->args));
-		thread->sampled = true;
 	}
 	copy->time_ns = thread->hold.requested_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);
