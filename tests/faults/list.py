@@ -382,6 +382,7 @@ FAULTS = [
     ("capture/ptrace/unsampled.c", "total_ns = process->last_cpu_ns - process->cpu_ns,", "total_ns = process->last_cpu_ns,", "test_watch"),
     ("capture/ptrace/watched_account.c", "rest->wall_ns > rest->cpu_ns ? rest->wall_ns : rest->cpu_ns", "rest->cpu_ns", "test_watch"),
     ("capture/ptrace/watched_account.c", "process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;", "process->threads_cpu_ns += thread->run.cpu_ns;", "test_watch"),
+    ("capture/ptrace/watched_processes.c", "is_replaced ? 0 : sf_process_children", "is_replaced && false ? 0 : sf_process_children", "test_watch"),
     ("capture/ptrace/watched_processes.c", "now->started != process->program.started;", "false;", "test_watch"),
     ("capture/ptrace/watch.c", "process->exited_ns && process->forked_ns > process->exited_ns;", "false;", "test_perf_batch"),
     ("capture/perf/shares.c", " || sf_watch_is_anothers(&perf->base.watch, record->pid, record->time_ns))\n\t\treturn NULL;", ")\n\t\treturn NULL;", "test_perf_batch"),

@@ -802,8 +802,10 @@ static void a_process_without_memory_runs_no_other_program(void **state)
 static void a_reused_id_is_another_process(void **state)
 {
 	(void)state;
+	options.children = true;
 	open_watch();
 	process_of(40)->started = 777;
+	process_of(40)->children_ns = 500 * MS; /* the other one's */
 	assert_false(scan_after(20));
 	expect("end 1: 0 us\n");
 }

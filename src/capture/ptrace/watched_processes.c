@@ -191,9 +191,9 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	return true;
 }
 
-static void end_first(struct sf_watch *watch, const struct sf_watched_process *process)
+static void end_first(struct sf_watch *watch, const struct sf_watched_process *process, bool is_replaced)
 {
-	const uint64_t total_ns = sf_process_children_cpu(process->pid);
+	const uint64_t total_ns = is_replaced ? 0 : sf_process_children_cpu(process->pid);
 
 	if (total_ns > process->children_cpu_ns)
 		watch->children_cpu_ns += total_ns - process->children_cpu_ns;
@@ -214,9 +214,10 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_watched_process *process = &watch->processes.items[index];
 	const int32_t pid = process->pid;
 	struct sf_program now;
+	const bool is_replaced = sf_process_program(pid, &now) && is_of_another(&now, process);
 	uint64_t cpu_ns;
 
-	if (!(sf_process_program(pid, &now) && is_of_another(&now, process)) && sf_process_cpu(pid, &cpu_ns))
+	if (!is_replaced && sf_process_cpu(pid, &cpu_ns))
 		process->last_cpu_ns = cpu_ns;
 	end_threads(watch, pid, false, now_ns);
 	end_threads(watch, pid, true, now_ns);
@@ -228,7 +229,7 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (!process->first)
 		watch->ended_cpu_ns += process->last_cpu_ns;
 	else
-		end_first(watch, process);
+		end_first(watch, process, is_replaced);
 	if (watch->options->all && !process->is_refused)
 		sf_relay_process_end(watch->relay, pid);
 	if (watch->options->children && !watch->keeps_ended)
