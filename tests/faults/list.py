@@ -119,7 +119,7 @@ FAULTS = [
     ("capture/ptrace/hold_threads.c", "if (thread->look.placed && !sf_copy_is_at(copy, &thread->look))", "if (false)", "test_held_asleep"),
     ("capture/ptrace/hold_threads.c", "\t*hold_ns += thread->hold.unsent_ns;\n\tthread->hold.unsent_ns = *hold_ns;\n\tif (thread->look.placed", "\tif (thread->look.placed", "test_held_asleep"),
     ("capture/ptrace/dump_engine.c", "(fine = sf_task_is_as_seen(task, look))", "(fine = task && look)", "test_dump_holds"),
-    ("capture/ptrace/dump_engine.c", "seen->loss = loss < 0 ? -1 : seen->loss;", "(void)loss;", "test_dump_holds"),
+    ("capture/ptrace/dump_engine.c", "seen->loss = has_still ? -1 : seen->loss;", "(void)has_still;", "test_dump_holds"),
     ("capture/perf/record.c", "mark == PERF_CONTEXT_KERNEL && end > at", "end > at", "test_perf_record"),
     ("capture/perf/batch.c", "\t\t\tperf->chain_wanted = true;", "\t\t\tperf->chain_wanted = false;", "test_perf_batch"),
     ("capture/perf/sample.c", ".n_chain = record->n_chain, .left", ".left", "test_perf_batch"),

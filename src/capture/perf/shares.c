@@ -56,23 +56,24 @@ static uint64_t known_since(const struct sf_perf_record *record, uint64_t now_ns
  */
 static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
+	struct sf_watch *watch = &perf->base.watch;
 	struct sf_perf_newcomer newcomer;
 	struct sf_thread *thread;
 	int32_t origin;
 
-	if (sf_watch_find(&perf->base.watch, record->tid) || sf_watch_is_anothers(&perf->base.watch, record->pid, record->time_ns)) {
-		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
+	if (sf_watch_find(watch, record->tid) || sf_watch_is_anothers(watch, record->pid, record->time_ns)) {
+		watch->next_scan_ns = watch->next_list_ns = 0;
 		return NULL;
 	}
 	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
 	origin = newcomer.exec_ns && newcomer.first_exec_ns <= record->time_ns ? 0 : sf_perf_newcomers_origin(&perf->newcomers, &newcomer);
 	if (origin)
 		name_as_origin(perf, origin, &newcomer);
-	sf_watch_add_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
+	sf_watch_add_process(watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
 			      newcomer.name);
 	if (origin)
-		sf_watch_originates(&perf->base.watch, record->pid, origin);
-	thread = sf_watch_add_thread(&perf->base.watch, record->pid, record->tid, known_since(record, now_ns));
+		sf_watch_originates(watch, record->pid, origin);
+	thread = sf_watch_add_thread(watch, record->pid, record->tid, known_since(record, now_ns));
 	if (thread)
 		thread->exec_ns = newcomer.exec_ns;
 	return thread;

@@ -92,13 +92,11 @@ static void correct_wait(struct sf_thread *thread, uint64_t end_ns)
 static struct sf_weight take(struct sf_perf *perf, struct sf_thread *thread, uint64_t new_ns, uint64_t before_ns,
 			     uint64_t end_ns, bool has_end, uint64_t now_ns)
 {
-	const bool is_counted = measure(thread, now_ns);
-	const uint64_t in_sight_ns = sf_thread_take_off_sleep(thread, new_ns, end_ns);
 	uint64_t ns = new_ns + before_ns;
 	int64_t more_ns;
 
-	if (!is_counted)
-		thread->account.asleep_ns += (int64_t)in_sight_ns;
+	if (measure(thread, now_ns))
+		sf_thread_take_off_sleep(thread, new_ns, end_ns);
 	if (has_end)
 		correct_wait(thread, end_ns);
 	more_ns = -thread->account.asleep_ns - UNRECORDED_NS;

@@ -144,12 +144,11 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 	return weight;
 }
 
-uint64_t sf_thread_take_off_sleep(struct sf_thread *thread, uint64_t ns, uint64_t end_ns)
+void sf_thread_take_off_sleep(struct sf_thread *thread, uint64_t ns, uint64_t end_ns)
 {
 	const uint64_t met_ns = thread->sleeps.met_ns, in_sight_ns = end_ns > met_ns ? least(ns, end_ns - met_ns) : 0;
 
 	thread->account.asleep_ns -= (int64_t)in_sight_ns;
-	return in_sight_ns;
 }
 
 struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns)

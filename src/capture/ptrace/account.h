@@ -125,11 +125,8 @@ void sf_thread_balance(struct sf_thread *thread);
 /* Empties the account of an awake or of a sleeping thread into the weight of a sample or a loss. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
-/*
- * Takes a recorded sleep of `ns` until end_ns off the account, which has none of the time before the thread came into sight.
- * Returns how much of the sleep was in it.
- */
-uint64_t sf_thread_take_off_sleep(struct sf_thread *thread, uint64_t ns, uint64_t end_ns);
+/* Takes a recorded sleep of `ns` until end_ns off the account, which has none of the time before the thread came into sight. */
+void sf_thread_take_off_sleep(struct sf_thread *thread, uint64_t ns, uint64_t end_ns);
 /* As sf_thread_take_asleep(), of a recorded sleep of `ns` that has been taken off the account. */
 struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns);
 

@@ -15,6 +15,7 @@
 #include "os/syscalls.h"
 
 #define PATIENCE_NS 200000000   /* for a runnable thread on a busy machine */
+#define STOPS_NS 20000000            /* at the end, for threads that were asked for and do not stand yet */
 #define BUSY_PAUSE_NS 100000         /* between two requests for a thread that another tracer has */
 #define TRIES 4                 /* for a thread that moves while it is read */
 
@@ -162,7 +163,7 @@ static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const 
 		      const struct sf_task_look *look)
 {
 	uint32_t want = SF_COPY_FIRST;
-	int loss = seen->loss;      /* where the next hold does not come about: of the still before */
+	bool has_still = seen->loss < 0; /* of a look or a hold before: then the thread has no loss */
 	bool fine = true;
 
 	if (sf_task_stays_in_kernel(dumping->pid, seen->tid)) {
@@ -175,9 +176,9 @@ static bool dump_held(struct dumping *dumping, struct sf_dump_seen *seen, const 
 		seen->unheld = false;
 		describe_held(dumping, seen, look);
 		walk_taken(dumping, seen, &want);
-		loss = -1;
+		has_still = true;
 	}
-	seen->loss = loss < 0 ? -1 : seen->loss;
+	seen->loss = has_still ? -1 : seen->loss;
 	return fine;
 }
 
@@ -356,7 +357,7 @@ static void look_at_threads(void *arg)
 		start_ns = sf_now_ns();
 		for (size_t i = 0; !dumping->failed && i < dumping->ids.ids.n; i++)
 			dump_thread(dumping, dumping->ids.ids.items[i]);
-		sf_alarm_set(sf_now_ns() + 20000000);
+		sf_alarm_set(sf_now_ns() + STOPS_NS);
 		let_go(dumping, true);
 		dumping->cost->looking_ns = sf_now_ns() - start_ns;
 		sf_hold_time_close(&dumping->hold_time);

@@ -66,11 +66,16 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 }
 
 /* A recorded sleep without a record of its end lasts for as long as is known. */
+static uint64_t end_of(const struct sf_watch *watch, const struct sf_sleep *sleep)
+{
+	return sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns;
+}
+
+/* The rest of a recorded sleep that has a sample. */
 static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns,
-		       given_ns = thread->sleeps.sampled_ns - sleep->before_ns;
+	const uint64_t end_ns = end_of(watch, sleep), given_ns = thread->sleeps.sampled_ns - sleep->before_ns;
 	struct sf_weight weight;
 
 	if (!thread->watched || !thread->sleeps.are_recorded || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
@@ -84,7 +89,7 @@ static void end_recorded_sleep(struct sf_watch *watch, struct sf_thread *thread)
 static void put_off_sleep(const struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->recorded_until_ns;
+	const uint64_t end_ns = end_of(watch, sleep);
 
 	if (!thread->sleeps.are_recorded || !sleep->start_ns || sleep->has_sample || thread->exited_ns || end_ns <= sleep->start_ns)
 		return;
