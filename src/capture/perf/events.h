@@ -121,7 +121,7 @@ uint64_t sf_perf_events_counted(const struct sf_perf_events *events);
 
 /*
  * Opens the events of all threads anew, on the CPUs that are online now: also on those that were not there at the start. Rings
- * that were never opened stay closed. False: a new CPU has no ring, or the events are as they were.
+ * that were never opened stay closed. False: a new CPU has no ring, the meters are not complete, or the events are as they were.
  */
 bool sf_perf_events_follow_cpus(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
 /* Rings for the CPUs that are online and have none: the part of the above in rings.c. */

@@ -163,8 +163,9 @@ static bool some_go_on(const struct sf_perf *perf)
 }
 
 /*
- * What has an end by its record may be there for a while: the kernel writes the record before it takes the memory away. Then it
- * is looked for at each batch, as far as scans may cost (watch.h).
+ * A thread whose end is recorded is there for a while yet: the kernel writes the record before the thread is a zombie, and some
+ * versions do that before its memory goes (kernel/exit.c: do_exit()). So each batch is followed by a scan then, if the pause after
+ * the last one is over (watch.c: SCAN_SHARE).
  */
 static bool has_just_ended(const struct sf_perf *perf, uint64_t now_ns)
 {

@@ -167,7 +167,7 @@ static bool has_agent(const struct sf_capture *capture, int32_t pid)
 	return false;
 }
 
-/* One that ends is not left alone: its agent's threads, which have our channel, may go before it, and its code does. */
+/* A process that ends was not left alone: its code goes before it, and so may the threads of its agent, which have our channel. */
 static bool is_still_away(struct sf_capture *capture, const struct sf_signal_away *away, uint64_t now_ns)
 {
 	struct sf_program now;

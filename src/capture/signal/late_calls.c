@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that were just started when the child, or the last one with an agent, ended: their agents may call yet. Nobody
- * tells of them: they are nobody's children any more. They have the variable by which an agent finds us.
+ * Processes that were just started when the child, or the last one with an agent, ended: their agents may call yet. Their
+ * parents may have ended, so they are looked for among all processes, by the variable that says where an agent is to call.
  */
 #include "capture/signal/signal_engine.h"
 

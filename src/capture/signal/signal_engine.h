@@ -5,7 +5,7 @@
  *
  *   signal.c         the engine: from the beginning to the end of a recording
  *   agents.c         the agents of a recording: looks at the child, the callers and all agents
- *   late_calls.c     processes that have had no CPU yet in which to call
+ *   late_calls.c     processes whose agents may call yet when the child has ended
  *   agent.c          one agent: the messages to it and from it, its outbox
  *   agent_start.c    the path of the agent's library, and its options as texts
  *   options.c        the options of `record` that go to the agent
@@ -82,7 +82,7 @@ struct sf_capture {
 	int32_t refused_pid;             /* ... and whose agent that is */
 	bool child_ended;
 	uint64_t last_there_ns;          /* when the child or, after its end, any agent was last there */
-	uint64_t sought_ns;              /* the last look for processes that have not called yet */
+	uint64_t sought_ns;              /* the last search for processes that may call yet, ... */
 	bool awaits_calls;               /* ... and whether there were any */
 	_Atomic bool stopped;
 };
