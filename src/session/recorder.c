@@ -50,15 +50,14 @@ static void name_process(int32_t pid, char *ret, size_t size)
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
-	struct sf_program program = { 0 };
+	struct sf_program program = { 0 }; /* stays so where the process has ended */
 	char name[80], command[1024];
 
 	if (!sf_image_numbers_forget(&recorder->image_numbers, pid))
 		return sf_fail_memory(err);
 	if (recorder->offline) /* process_name() says the rest */
 		return true;
-	if (!sf_process_program(pid, &program))
-		program.started = 0;
+	sf_process_program(pid, &program);
 	if (!sf_recording_process_met(recorder->recording, pid, program.started, err))
 		return false;
 	name_process(pid, name, sizeof(name));

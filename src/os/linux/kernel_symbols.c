@@ -138,11 +138,15 @@ static const char *name_of(const struct sf_kernel_symbols *symbols, size_t i)
 	return symbols->names.items + symbols->symbols.items[i].name;
 }
 
+/* " [module]"; "": the symbol is the kernel's own. */
+static const char *module_of(const char *name)
+{
+	return name + strcspn(name, " ");
+}
+
 static bool is_bpf_program(const char *name)
 {
-	const size_t size = strlen(name);
-
-	return strncmp(name, "bpf_prog_", 9) == 0 && size > 6 && strcmp(name + size - 6, " [bpf]") == 0;
+	return strncmp(name, "bpf_prog_", 9) == 0 && strcmp(module_of(name), " [bpf]") == 0;
 }
 
 bool sf_kernel_symbols_end(struct sf_kernel_symbols *symbols, uint64_t address)
@@ -181,11 +185,6 @@ bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols)
 	sf_bpf_functions_deinit(&functions);
 	sf_kernel_symbols_sort(symbols);
 	return fine && symbols->symbols.n;
-}
-
-static const char *module_of(const char *name)
-{
-	return name + strcspn(name, " ");
 }
 
 /*

@@ -23,8 +23,8 @@ int sf_proc_open(int32_t pid, int32_t tid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* As much as there is room for. */
-static bool read_all(int fd, char *ret, size_t size)
+/* As much as there is room for, and how much; -1 and errno. */
+static ssize_t read_all(int fd, char *ret, size_t size)
 {
 	size_t used = 0;
 	ssize_t n = -1;
@@ -32,14 +32,19 @@ static bool read_all(int fd, char *ret, size_t size)
 	while (used < size - 1 && (n = read(fd, ret + used, size - 1 - used)) > 0)
 		used += (size_t)n;
 	ret[used] = 0;
-	return n >= 0;
+	return n < 0 ? -1 : (ssize_t)used;
+}
+
+ssize_t sf_proc_bytes(int32_t pid, int32_t tid, const char *name, char *ret, size_t size)
+{
+	SF_CLEANUP(close) int fd = sf_proc_open(pid, tid, name);
+
+	return fd < 0 ? -1 : read_all(fd, ret, size);
 }
 
 bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size)
 {
-	SF_CLEANUP(close) int fd = sf_proc_open(pid, tid, name);
-
-	return fd >= 0 && read_all(fd, ret, size);
+	return sf_proc_bytes(pid, tid, name, ret, size) >= 0;
 }
 
 static const char *behind_name(const char *text)
@@ -107,7 +112,7 @@ void sf_proc_scan(const char *path, const char *format, ...)
 	char text[1024];
 	va_list values;
 
-	if (fd < 0 || !read_all(fd, text, sizeof(text)))
+	if (fd < 0 || read_all(fd, text, sizeof(text)) < 0)
 		return;
 	va_start(values, format);
 	(void)!vsscanf(text, format, values);

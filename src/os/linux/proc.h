@@ -6,9 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* An open /proc/PID/NAME, or with tid > 0 /proc/PID/task/TID/NAME; -1 and errno. */
 int sf_proc_open(int32_t pid, int32_t tid, const char *name);
+
+/* Its bytes, cut to size - 1, with a zero behind, and how many; -1 and errno. */
+ssize_t sf_proc_bytes(int32_t pid, int32_t tid, const char *name, char *ret, size_t size);
 
 /* Its text, cut to size - 1 bytes, with a zero behind; false and errno. */
 bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size);

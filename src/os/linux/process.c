@@ -58,7 +58,7 @@ static uint64_t stat_field(int32_t pid, int number)
 	return sf_proc_stat_field(sf_proc_stat(pid, 0, text), number);
 }
 
-/* "self" leads to the number that this process has for whom /proc was mounted (kernel: fs/proc/self.c). */
+/* /proc/self is a link to this process's pid in the pid namespace for which /proc was mounted (kernel: fs/proc/self.c). */
 static bool shows_other_numbers(void)
 {
 	char number[16] = "";
@@ -360,16 +360,10 @@ size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t si
 
 bool sf_process_environment_has(int32_t pid, const char *text)
 {
-	SF_CLEANUP(close) int fd = sf_proc_open(pid, 0, "environ");
 	SF_CLEANUP(free) char *environment = malloc(MAX_ENVIRONMENT);
-	size_t used = 0;
-	ssize_t n;
+	const ssize_t size = environment ? sf_proc_bytes(pid, 0, "environ", environment, MAX_ENVIRONMENT) : -1;
 
-	if (fd < 0 || !environment)
-		return false;
-	while (used < MAX_ENVIRONMENT && (n = read(fd, environment + used, MAX_ENVIRONMENT - used)) > 0)
-		used += (size_t)n;
-	return memmem(environment, used, text, strlen(text));
+	return size > 0 && memmem(environment, (size_t)size, text, strlen(text));
 }
 
 int sf_process_open(int32_t pid)
