@@ -75,7 +75,7 @@ static inline const char *sf_report_unit(const struct sf_report *report)
 /* A weight by the report's clock, as text: a time, a number of bytes, or a count. */
 char *sf_report_weight(const struct sf_report *report, char ret[32], uint64_t weight);
 
-/* The CPU time that the kernel counted of a thread; "-": it is not known, or not by label. */
+/* The CPU time that the kernel counted of a thread; "-": unknown, as it is with --label. */
 char *sf_report_counted(const struct sf_report *report, char ret[32], const struct sf_share *thread);
 
 bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *err);

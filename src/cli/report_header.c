@@ -91,7 +91,10 @@ static void print_ticks(const struct sf_aggregate *sums, const struct sf_output 
 		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");
 }
 
-/* Of a thread at its end: where stillframe was killed, or still records, not of all. The kernel counts no time by label. */
+/*
+ * Whether the kernel's count is one of all threads. It is recorded at a thread's end, and so is missing for some where stillframe
+ * was killed, or still records. The kernel counts no time by label.
+ */
 static bool is_counted(const struct sf_report *report)
 {
 	const struct sf_aggregate *sums = report->aggregate;

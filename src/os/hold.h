@@ -36,10 +36,9 @@ enum sf_hold {
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 
 /*
- * Job control (Ctrl-Z) stops all threads of this process at once. A thread that is held then, or stands soon, would stay
- * stopped as long. So such a stop waits from a request on until this call, which is made while no thread is asked for or held;
- * or until sf_hold_wait() finds that none is.
- * (SIGSTOP and the freezer of control groups cannot wait.)
+ * Job control (Ctrl-Z) stops all threads of this process at once. A thread that is held then, or whose stop is requested, would
+ * stay stopped as long. So such a stop waits from a request on until this call, or until sf_hold_wait() finds that no thread is
+ * held or requested. The call is made only while none is. (SIGSTOP and the freezer of control groups cannot wait.)
  */
 void sf_hold_let_stop(void);
 

@@ -46,7 +46,7 @@ bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line);
 /* After the last line. */
 void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
 
-/* No function that begins before this address goes on there. After the last line; sort again. False: no memory. */
+/* A function that begins before this address ends there at the latest. After the last line; sort again. False: no memory. */
 bool sf_kernel_symbols_end(struct sf_kernel_symbols *symbols, uint64_t address);
 
 /* The function that the address is in; NULL: none, or one that has no name. Valid until deinit. */

@@ -38,7 +38,7 @@ struct sf_task_run {
 struct sf_task_look {
 	uint8_t  state;    /* enum sf_state; RUNNING also when it may only be runnable */
 	bool     placed;   /* syscall, args, sp and pc are known: only if it does not run. Both are 0 of a thread that stays in the kernel */
-	bool     is_i386;  /* it made the call as one of i386: `syscall` is the number here, the arguments are in other registers */
+	bool     is_i386;  /* the call is one of i386: `syscall` is the number of x86-64, `args` come from other registers */
 	int32_t  syscall;  /* number, or SF_SYSCALL_... */
 	uint64_t args[6];
 	uint64_t sp, pc;

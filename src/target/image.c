@@ -277,7 +277,10 @@ uint64_t sf_mapping_volume(int32_t pid, const struct sf_mapping *mapping)
 	return device_of(fd);
 }
 
-/* Its files have a device of their own, where older kernels' lists of mappings have that of the file below: no other has its number. */
+/*
+ * Files on an overlay have a device of its own. Older kernels' lists of mappings have the device of the file below, on which no
+ * other file has its number.
+ */
 static bool is_on_overlay(int fd)
 {
 	struct statfs status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the kernel for its BPF programs, one by one, and for the places and sizes of their functions (bpf(2)). */
+/* Lists the kernel's BPF programs, and gets the places and sizes of their functions (bpf(2)). */
 #include "os/bpf_functions.h"
 
 #include <linux/bpf.h>
@@ -18,7 +18,7 @@ static int call(int command, union bpf_attr *attributes)
 	return (int)syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
-static bool ask(int fd, struct bpf_prog_info *info)
+static bool get_info(int fd, struct bpf_prog_info *info)
 {
 	union bpf_attr attributes = { .info = { .bpf_fd = (uint32_t)fd, .info_len = sizeof(*info), .info = (uintptr_t)info } };
 
@@ -35,7 +35,7 @@ static bool add_program(struct sf_bpf_functions *functions, int fd)
 		.nr_jited_func_lens = MAX_FUNCTIONS, .jited_func_lens = (uintptr_t)sizes,
 	};
 
-	if (!ask(fd, &info))
+	if (!get_info(fd, &info))
 		return true;
 	for (uint32_t i = 0; i < info.nr_jited_ksyms && i < info.nr_jited_func_lens && i < MAX_FUNCTIONS; i++) {
 		if (starts[i] && sizes[i] && !sf_vec_push(&functions->items, (struct sf_bpf_function){ starts[i], sizes[i] }))

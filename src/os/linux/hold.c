@@ -163,7 +163,7 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	int status, event;
 	pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | (wait ? 0 : WNOHANG));
 
-	/* None is asked for, whatever the caller has counted: one may have ended unseen in an exec. */
+	/* None is requested, whatever the caller has counted: one may have ended unseen in an exec. */
 	if (tid < 0 && errno == ECHILD)
 		sf_hold_let_stop();
 	if (tid <= 0)

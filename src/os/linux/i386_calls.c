@@ -46,7 +46,10 @@ bool sf_i386_is_behind(int32_t pid, uint64_t pc)
 	return sf_process_read(pid, code, pc - sizeof(code), sizeof(code)) == sizeof(code) && code[0] == 0xcd && code[1] == 0x80;
 }
 
-/* As the kernel has it: a wait4 without the last argument. All others that only i386 has get numbers below zero from libseccomp. */
+/*
+ * In the kernel, waitpid is a wait4 without the last argument. For the other calls that only i386 has, libseccomp has numbers
+ * below 0.
+ */
 int32_t sf_i386_call(int32_t number)
 {
 	char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86, number);

@@ -158,7 +158,7 @@ static bool add_method(struct sf_jvm *jvm, const struct sf_method_mark *key)
 	return false;
 }
 
-/* The names of a method, read once; NULL when it is none. */
+/* The names of a method, read once; NULL: it is none, or another one came to its place meanwhile. */
 static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
 {
 	const struct sf_method_mark key = mark_of(jvm, address);
