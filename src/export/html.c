@@ -6,7 +6,7 @@
  * The data of the page (src/web), as one JSON object. src/web/data.js reads it:
  *
  *   about      facts of the recording, its notes, losses by cause, CPU time seen and counted
- *   threads    [{name, process, pid, tid}]
+ *   threads    [{name, process, process_number, pid, tid}]
  *   functions  columns name, module, file (indexes of strings) and kind
  *   nodes      columns parent (how far back), function, line: stacks as a tree, node 0 its root
  *   rows       columns thread, node, state, ticks, cpu, wall (microseconds)
@@ -189,6 +189,7 @@ static struct json_object *thread_object(const struct sf_profile *profile, uint3
 
 	sf_json_text(object, "name", sf_tally_thread_name(profile, thread));
 	sf_json_text(object, "process", sf_profile_string(profile, t->process_name));
+	sf_json_number(object, "process_number", t->process);
 	json_object_object_add(object, "pid", json_object_new_int(t->pid));
 	json_object_object_add(object, "tid", json_object_new_int(t->tid));
 	return object;

@@ -176,8 +176,8 @@ function showAbout() {
 
 // Where stillframe was killed, the count of the threads that lived is missing. The kernel counts no time by label.
 function countedText() {
-	const whole = about.label ? false : about.complete ? about.cpu_counted_ns || !about.cpu_seen_ns
-		: about.cpu_counted_ns && about.cpu_counted_ns >= about.cpu_seen_ns;
+	const whole = !about.label && (about.complete ? about.cpu_counted_ns || !about.cpu_seen_ns
+		: about.cpu_counted_ns && about.cpu_counted_ns >= about.cpu_seen_ns);
 	return whole ? `${timeText(about.cpu_counted_ns / 1000)} counted` : "not counted";
 }
 

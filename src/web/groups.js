@@ -4,28 +4,30 @@
 const GROUPINGS = [
 	{ value: "none", text: "Functions only" },
 	{ value: "process", text: "By process",
-		name: (thread) => thread.process || "[no name]", id: (thread) => thread.pid, word: "pid" },
+		name: (thread) => thread.process || "[no name]", member: (thread) => thread.process_number,
+		id: (thread) => thread.pid, word: "pid" },
 	{ value: "thread", text: "By thread",
-		name: (thread) => thread.name, id: (thread) => thread.tid, word: "tid" },
+		name: (thread) => thread.name, member: (thread) => thread, id: (thread) => thread.tid, word: "tid" },
 ];
 
-// Of one grouping: for each thread the number of its group, and for each group its threads' ids.
+// Of one grouping: for each thread the number of its group, and for each group its name. Its members are counted not by their ids: a
+// process or a thread may have the id of an earlier one.
 function groupThreads(grouping) {
 	const groups = new Map();
 	const of = Int32Array.from(threads, (thread) => {
 		const name = grouping.name(thread);
 		if (!groups.has(name))
-			groups.set(name, { number: groups.size, ids: new Set() });
-		groups.get(name).ids.add(grouping.id(thread));
+			groups.set(name, { number: groups.size, id: grouping.id(thread), members: new Set() });
+		groups.get(name).members.add(grouping.member(thread));
 		return groups.get(name).number;
 	});
 	const names = [...groups].map(([name, group]) =>
-		group.ids.size > 1 ? `${name} × ${countText(group.ids.size)}` : `${name} (${grouping.word} ${[...group.ids][0]})`);
+		group.members.size > 1 ? `${name} × ${countText(group.members.size)}` : `${name} (${grouping.word} ${group.id})`);
 	return { of, names };
 }
 
 // Which groupings this recording has: more than one process, more than one thread.
-const nProcesses = new Set(threads.map((thread) => `${thread.pid} ${thread.process}`)).size;
+const nProcesses = new Set(threads.map((thread) => thread.process_number)).size;
 const groupings = GROUPINGS.filter((grouping) =>
 	grouping.value === "none" || (grouping.value === "process" ? nProcesses : threads.length) > 1);
 

@@ -272,6 +272,18 @@ test("several processes are groups from the start", async () => {
 	assert.deepEqual(opened.faults, []);
 });
 
+test("a process with the pid of an earlier one of the same name is another one", async () => {
+	const opened = await openPage(browser, changedExport(fakeExport("html"), "again", ({ threads }) => {
+		threads.find((thread) => thread.tid === 102).process_number = 2;
+	}));
+	const { page } = opened;
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^\/bin\/app × 2, 100\.0 %/);
+	await page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
 test("the legend has all colours: of managed code, and of what is not known", async () => {
 	const opened = await openPage(browser, changedExport(fakeExport("html"), "managed", (data) => {
 		const inner = data.functions.name.findIndex((name) => data.strings[name] === "inner");

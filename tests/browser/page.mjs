@@ -34,7 +34,8 @@ export function ofTwoProcesses(file) {
 	const changed = file.replace(/html$/, "two.html");
 	const text = readFileSync(file, "utf8");
 	const two = text.replace(/\{[^{}]*"tid": ?102[^{}]*\}/,
-		(thread) => thread.replace(/"pid": ?\d+/, '"pid":200').replace(/"process": ?"[^"]*"/, '"process":"other"'));
+		(thread) => thread.replace(/"pid": ?\d+/, '"pid":200').replace(/"process": ?"[^"]*"/, '"process":"other"')
+			.replace(/"process_number": ?\d+/, '"process_number":2'));
 	if (two === text)
 		throw new Error("the export has no thread 102");
 	writeFileSync(changed, two);
