@@ -220,26 +220,14 @@ static bool take(struct sf_shadow_table *table, uint32_t i, uint64_t from, int32
 	return true;
 }
 
-/* The stack of an ended thread that had the same id: readers find a thread by its id. */
-static bool take_same(struct sf_shadow_table *table, int32_t tid, uint32_t *ret)
+/* A stack of the thread that has, or had, the id `from`; 0: a free one. */
+static bool take_from(struct sf_shadow_table *table, int32_t from, int32_t tid, uint32_t *ret)
 {
 	for (uint32_t i = 0; i < SF_SHADOW_THREADS; i++) {
 		const uint64_t owner = atomic_load(&table->owners[i]);
 
 		*ret = i;
-		if (sf_shadow_tid(owner) == tid && take(table, i, owner, tid))
-			return true;
-	}
-	return false;
-}
-
-static bool take_free(struct sf_shadow_table *table, int32_t tid, uint32_t *ret)
-{
-	for (uint32_t i = 0; i < SF_SHADOW_THREADS; i++) {
-		const uint64_t owner = atomic_load(&table->owners[i]);
-
-		*ret = i;
-		if (!sf_shadow_tid(owner) && take(table, i, owner, tid))
+		if (sf_shadow_tid(owner) == from && take(table, i, owner, tid))
 			return true;
 	}
 	return false;
@@ -257,12 +245,15 @@ static bool take_ended(struct sf_shadow_table *table, int32_t pid, int32_t tid, 
 	return false;
 }
 
-/* SF_SHADOW_THREADS: all threads that have one are still there. */
+/*
+ * First that of an ended thread that had the same id: readers find a thread by its id. SF_SHADOW_THREADS: all threads that have
+ * one are still there.
+ */
 static uint32_t take_stack(struct sf_shadow_table *table, int32_t pid, int32_t tid)
 {
 	uint32_t i;
 
-	if (take_same(table, tid, &i) || take_free(table, tid, &i) || take_ended(table, pid, tid, &i))
+	if (take_from(table, tid, tid, &i) || take_from(table, 0, tid, &i) || take_ended(table, pid, tid, &i))
 		return i;
 	atomic_fetch_add(&table->n_without, 1);
 	return SF_SHADOW_THREADS;
