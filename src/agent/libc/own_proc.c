@@ -157,29 +157,30 @@ char sf_own_letter(int32_t tid)
 	return p && p[1] ? p[2] : 0;
 }
 
+/* Whether the signal is in the set that this field of a status has; `unknown`: there is no such field. */
+static bool is_in_set(const char *status, const char *field, int signal, bool unknown)
+{
+	const char *p = strstr(status, field);
+
+	if (!p)
+		return unknown;
+	p += strlen(field);
+	return number(&p, 16) >> (signal - 1) & 1;
+}
+
 bool sf_own_blocks(int32_t tid, int signal)
 {
 	char text[4096];
-	const char *p;
 
-	if (!sf_own_read(tid, "status", text, sizeof(text)))
-		return false;
-	p = strstr(text, "\nSigBlk:");
-	if (!p)
-		return false;
-	p += 8;
-	return number(&p, 16) >> (signal - 1) & 1;
+	return sf_own_read(tid, "status", text, sizeof(text)) && is_in_set(text, "\nSigBlk:", signal, false);
 }
 
 bool sf_own_process_has_pending(int signal)
 {
 	char text[2048]; /* the caller may be a handler on a small stack */
-	const char *p = sf_own_read((int32_t)sf_raw0(SYS_gettid), "status", text, sizeof(text)) ? strstr(text, "\nShdPnd:") : NULL;
 
-	if (!p)
-		return true;
-	p += 8;
-	return number(&p, 16) >> (signal - 1) & 1;
+	return !sf_own_read((int32_t)sf_raw0(SYS_gettid), "status", text, sizeof(text)) ||
+	       is_in_set(text, "\nShdPnd:", signal, true);
 }
 
 /*

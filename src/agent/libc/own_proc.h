@@ -42,7 +42,7 @@ void sf_own_name(int32_t tid, char *ret, size_t size);
 /* Whether it blocks this signal; false also when it is gone. */
 bool sf_own_blocks(int32_t tid, int signal);
 
-/* Whether the signal is pending for the process, and not for one thread; true also when /proc does not tell. Signal-safe. */
+/* Whether the signal is pending for the process, and not for one thread; true also where /proc cannot be read. Signal-safe. */
 bool sf_own_process_has_pending(int signal);
 
 /* R S D T t Z X I, 0 when gone. */
