@@ -58,6 +58,12 @@ struct sf_exit {
 	uint64_t jump;           /* of a guess: behind that jump. sp is `size` bytes further up there */
 };
 
+/* Whether `size` and sp are all that is needed to find the return address. */
+static inline bool sf_exit_is_by_size(const struct sf_exit *exit)
+{
+	return !exit->is_by_fp && !exit->is_half && !exit->is_held && !exit->is_kept;
+}
+
 /* Where the handler's address is, at a place in a throw. */
 struct sf_throw {
 	uint8_t reg;    /* in this register; SF_NO_REG: on the stack, */

@@ -120,7 +120,7 @@ static enum sf_step step_by_kept_sp(struct sf_cursor *cursor, const struct sf_re
 
 	if (!(cursor->exact || cursor->via == SF_VIA_CODE) || !arch->find_kept_sp ||
 	    !arch->find_kept_sp(code, cursor->regs.pc, &reg, &behind) || !sf_reg_known(&cursor->regs, reg) ||
-	    !arch->find_exit(code, behind, &exit) || exit.is_by_fp || exit.is_held || exit.is_half || exit.is_kept)
+	    !arch->find_exit(code, behind, &exit) || !sf_exit_is_by_size(&exit))
 		return SF_STEP_NOT_MINE;
 	kept = cursor->regs.r[reg];
 	if (!is_old_sp(cursor, kept))
@@ -192,8 +192,8 @@ static bool find_common_exit(const struct sf_cursor *cursor, const struct sf_rea
 	if (!still->arch->common_code || !still->arch->common_code(code, &cursor->regs, &pc, &least))
 		return false;
 	region = sf_frame_region(still, pc, true);
-	return region && region->image && still->arch->find_exit(code, pc, ret) && !ret->is_by_fp && !ret->is_held && !ret->is_half &&
-	       !ret->is_kept && !ret->is_guess && ret->size >= least;
+	return region && region->image && still->arch->find_exit(code, pc, ret) && sf_exit_is_by_size(ret) && !ret->is_guess &&
+	       ret->size >= least;
 }
 
 /*

@@ -149,8 +149,8 @@ static bool is_confirmed(const struct sf_cursor *cursor, const struct sf_rules *
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
 	struct sf_exit exit;
 
-	return cursor->still->arch->find_exit && cursor->still->arch->find_exit(&code, pc, &exit) && !exit.is_by_fp && !exit.is_held &&
-	       !exit.is_half && !exit.is_guess && !exit.is_kept && exit.size == rules->cfa.value + rules->ra.value;
+	return cursor->still->arch->find_exit && cursor->still->arch->find_exit(&code, pc, &exit) && sf_exit_is_by_size(&exit) &&
+	       !exit.is_guess && exit.size == rules->cfa.value + rules->ra.value;
 }
 
 enum sf_step sf_step_detour(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
