@@ -152,9 +152,9 @@ static void do_nothing(int signal)
 static bool is_blocked_with(int number, void (*handler)(int))
 {
 	signal(number, handler);
-	if (sf_chain_minds(number))
+	if (sf_chain_needs_renewal(number))
 		sf_chain_renew();
-	assert_false(sf_chain_minds(number));
+	assert_false(sf_chain_needs_renewal(number));
 	return kernel_action().mask & bit(number);
 }
 
@@ -659,7 +659,7 @@ static void avoid_during_another(void)
 static void ignore_one(void)
 {
 	signal(SIGUSR1, SIG_IGN);
-	if (sf_chain_minds(SIGUSR1))
+	if (sf_chain_needs_renewal(SIGUSR1))
 		sf_chain_renew();
 }
 

@@ -45,7 +45,7 @@ void sf_interpose_signal_init(void)
 
 static void note_changed(int number)
 {
-	if (sf_chain_minds(number))
+	if (sf_chain_needs_renewal(number))
 		sf_chain_renew();
 }
 
@@ -375,15 +375,15 @@ static bool is_empty(const sigset_t *set)
 
 const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret)
 {
+	const int signal = sf_handler.config.signal;
+
 	/* The kernel reads the set first. Then it refuses this way to use it. */
 	if (sf_raw4(SYS_rt_sigprocmask, NO_WAY, mask, NULL, KERNEL_SIGSET_SIZE) != -EINVAL)
 		return mask;
 	sigemptyset(ret);
 	memcpy(ret, mask, KERNEL_SIGSET_SIZE);
-	for (int signal = 1; signal <= SIGRTMAX; signal++) {
-		if (sf_agent_signal_is_ours(signal))
-			sigdelset(ret, signal);
-	}
+	if (sf_agent_signal_is_ours(signal))
+		sigdelset(ret, signal);
 	return is_empty(ret) ? mask : ret;
 }
 

@@ -246,7 +246,7 @@ static bool get_ours(struct sf_kernel_action *ret)
 	return signal && get_action(signal, ret) == 0 && ret->handler == atomic_load(&our_handler);
 }
 
-bool sf_chain_minds(int signal)
+bool sf_chain_needs_renewal(int signal)
 {
 	struct sf_kernel_action ours;
 
@@ -320,15 +320,15 @@ bool sf_chain_check(void)
 	struct sf_kernel_action now;
 
 	block_in_undisturbed();
-	if (get_ours(&now)) {
-		if (blocked_of(~now.mask)) /* those that it lets in, and no more: that is few calls */
-			install_ours(signal);
+	if (!signal || get_action(signal, &now) != 0)
 		return false;
+	if (now.handler != atomic_load(&our_handler)) {
+		sf_chain_set(&now);
+		return true;
 	}
-	if (!signal || get_action(signal, &now) != 0 || now.handler == atomic_load(&our_handler))
-		return false;
-	sf_chain_set(&now);
-	return true;
+	if (blocked_of(~now.mask)) /* those that it lets in, and no more: that is few calls */
+		install_ours(signal);
+	return false;
 }
 
 /* --- delivering --- */

@@ -47,7 +47,7 @@ long sf_chain_install(int signal, sf_signal_fn *handler);
  * Whether our handler's mask is out of date after a change of this other signal's action. If so, sf_chain_renew must
  * be called; it installs our handler again. Signal-safe.
  */
-bool sf_chain_minds(int signal);
+bool sf_chain_needs_renewal(int signal);
 /*
  * Called when the program has an alternate stack that is too small for our handler: from then on
  * the handler is installed without SA_ONSTACK. Signal-safe.
