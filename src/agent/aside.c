@@ -50,7 +50,7 @@ static void hold_signals(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &others, before);
 }
 
-/* Between sf_api_guard_begin() and sf_api_guard_end(), as the unlock: so the thread is not cancelled. */
+/* It and unlock() are called between sf_api_guard_begin() and sf_api_guard_end(): the thread cannot be cancelled meanwhile. */
 static bool lock(void)
 {
 	sigset_t signals;

@@ -44,7 +44,7 @@ struct sf_reader {
 	bool (*read)(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size);
 	void  *arg;                  /* for `read` */
 	bool   scattered;            /* a hint: the addresses are scattered, and not in one stack */
-	bool   anew;                 /* a hint: what `read` has kept of earlier reads is not to serve */
+	bool   anew;                 /* a hint: `read` does not use what it has kept of earlier reads */
 };
 
 /* All `size` bytes, from the window or through read(). Signal-safe. */

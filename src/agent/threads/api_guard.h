@@ -4,8 +4,8 @@
  * call starts, stops, pauses or resumes a profile, and waits for the agent. Its elapsed time does not
  * belong to the program: ticks of the thread are dropped, the sampler does not poll the thread, and
  * the length of the call is in no sample. CPU time of the call stays on the thread's account, for its
- * next sample or for the loss at its end. The thread is not cancelled in it (pthread_cancel(3)): it waits at points of
- * cancellation, for threads that end, where the program's own call is none, and it may have locks.
+ * next sample or for the loss at its end. The call disables cancellation (pthread_setcancelstate(3)): it may hold locks, and it
+ * contains cancellation points, as it waits for threads that end, where the program's own call is no cancellation point.
  */
 #ifndef SF_AGENT_THREADS_API_GUARD_H
 #define SF_AGENT_THREADS_API_GUARD_H

@@ -100,8 +100,8 @@ static bool take_request(struct tick *tick, uint64_t value)
 }
 
 /*
- * Only a signal that carries it takes entry->sent back. One that has lost it may be of an earlier request, where the sampler has
- * stored the next one's and not yet sent its signal, which may lose it, too.
+ * Only a signal that carries the value resets entry->sent. A signal that has lost its value may be an earlier request's: the
+ * sampler has stored the next request's value, and has not sent that signal yet, which may lose its value, too.
  */
 static bool take_carried(struct tick *tick, uint64_t value)
 {

@@ -18,9 +18,9 @@
 uint64_t sf_handler_value(uint16_t cookie, uint32_t slot, uint32_t generation);
 
 /*
- * Where the queue of signals, which all processes of a user share (RLIMIT_SIGPENDING), is full, the kernel sends a request's signal
- * all the same, without what it says (__send_signal_locked()). The si_value of the request that was sent to this thread; 0: none,
- * and the signal is not ours. Signal-safe.
+ * Of a signal with an empty siginfo: the si_value of the last request that was sent to this thread. 0: there is none, or the
+ * siginfo is not empty. The kernel sends a request's signal so (__send_signal_locked()) where the queue of signals is full, which
+ * all processes of a user share (RLIMIT_SIGPENDING). Signal-safe.
  */
 uint64_t sf_handler_lost_value(const siginfo_t *info, const struct sf_thread_entry *entry);
 

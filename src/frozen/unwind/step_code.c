@@ -4,9 +4,10 @@
  * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). A
  * return address counts only if a call stands before it.
  *
- * Frames outside of files to which a frame pointer led are left to the next stepper: code that a runtime made keeps frame
- * pointers, and reading the code of each frame would cost too much. In a file such a function may have its caller's: programs by
- * FreePascal have functions with frame pointers and without, and those that make system calls are among the former.
+ * Where a frame pointer led to code in no file, the frame is left to the next stepper: code that a runtime made keeps frame
+ * pointers, and reading the code of each frame would cost too much. Where it led to code in a file, that function may have left its
+ * caller's frame pointer in the register: in programs by FreePascal only some functions have frame pointers, as those that make
+ * system calls.
  */
 #include "frozen/unwind/walk.h"
 
