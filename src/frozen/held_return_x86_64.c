@@ -11,6 +11,7 @@
 
 #define PUSH 0x50
 #define POP 0x58
+#define REX_B 1u
 
 /* Code, of which so many bytes are at hand. */
 struct code {
@@ -30,13 +31,13 @@ static bool next_instruction(struct code *code, struct sf_x86_instruction *ret)
 /* The register that the next instruction pushes or pops; SF_NO_REG: it does something else. */
 static uint8_t moved_register(struct code *code, uint8_t opcode)
 {
-	const uint8_t *start = code->at;
-	struct sf_x86_instruction now;
+	struct sf_x86_parts p;
 
-	if (!next_instruction(code, &now) || now.size > 2 || (start[now.size - 1] & 0xf8) != opcode ||
-	    (now.size == 2 && start[0] != 0x41))
+	if (!sf_x86_take_apart(code->at, code->size, &p) || p.map != 0 || p.is_vector || p.is_short || (p.opcode & 0xf8) != opcode)
 		return SF_NO_REG;
-	return sf_x86_dwarf((start[now.size - 1] & 7) + (now.size - 1) * 8);
+	code->at += p.at;
+	code->size -= p.at;
+	return sf_x86_dwarf((p.opcode & 7u) | (p.rex & REX_B) << 3);
 }
 
 /* The register that is pushed first and then returned to; else SF_NO_REG. */
