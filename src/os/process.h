@@ -114,7 +114,10 @@ struct sf_program {
 };
 bool sf_process_program(int32_t pid, struct sf_program *ret);
 
-/* It was killed, or exits, and its first thread is not gone yet: where CPUs are busy, other threads may be for long. */
+/*
+ * It was killed, or exits, and its first thread is not gone yet: where CPUs are busy, other threads may be for long. True also where
+ * only the first thread has ended.
+ */
 bool sf_process_is_ending(int32_t pid);
 
 /* The `started` of a process that starts now. Several processes have the same: the unit is a hundredth of a second. */
