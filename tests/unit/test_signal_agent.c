@@ -199,15 +199,47 @@ static void what_is_ready_at_the_stop_is_heard(void **state)
 	assert_int_equal(n_noted, 1);
 }
 
-#define SOCKET "/tmp/stillframe-test/record-of-this-test.sock"
+/* Of those whose agents go it is found out later how they run on. */
+static void who_goes_by_itself_is_away(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_true(sf_signal_agent_hear(&capture, agent, &err));
+	assert_int_equal(agent->state, SF_SIGNAL_OVER);
+	assert_int_equal(capture.away.n, 1);
+	sf_vec_deinit(&capture.away);
+}
+
+/* A program that ends at that moment is there for a while without its agent, and has not run on without it. */
+static void who_goes_when_told_to_stop_is_not_away(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	sf_signal_agent_stop(agent);
+	assert_true(sf_signal_agent_hear(&capture, agent, &err));
+	assert_int_equal(agent->state, SF_SIGNAL_OVER);
+	assert_int_equal(capture.away.n, 0);
+}
+
 #define MS UINT64_C(1000000)
 
-/* This program, with this text in its environment; `how`: below. When this returns, it is in this state, and not in its exec any more. */
-static pid_t started(const char *how, const char *variable, char letter)
-{
-	char *const environment[] = { "HOME=/", (char *)variable, NULL };
-	const pid_t pid = fork();
+/* Ours: all processes are looked through, and this test may run twice at once, of two builds. */
+static char path[64];
 
+/*
+ * This program, which is to call at this socket by its environment; `how`: below. When this returns, it is in this state, and not in
+ * its exec any more.
+ */
+static pid_t started(const char *how, const char *called, char letter)
+{
+	char variable[128];
+	char *const environment[] = { "HOME=/", variable, NULL };
+	pid_t pid;
+
+	snprintf(variable, sizeof(variable), "STILLFRAME=connect=%s,children", called);
+	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execle("/proc/self/exe", "test_signal_agent", how, NULL, environment);
@@ -231,18 +263,19 @@ static void a_process_that_had_no_cpu_yet_is_waited_for(void **state)
 	pid_t pid;
 
 	(void)state;
-	capture = (struct sf_capture){ .path = SOCKET, .child_ended = true, .last_there_ns = now_ns };
-	pid = started("--vforks", "STILLFRAME=connect=" SOCKET ",children", 'D');
+	capture = (struct sf_capture){ .child_ended = true, .last_there_ns = now_ns };
+	snprintf(capture.path, sizeof(capture.path), "%s", path);
+	pid = started("--vforks", path, 'D');
 	assert_true(sf_signal_children_go_on(&capture, now_ns + 199 * MS));
 	assert_true(sf_signal_children_go_on(&capture, now_ns + 300 * MS));
 	assert_true(sf_signal_children_go_on(&capture, now_ns + 9000 * MS));
 	assert_false(sf_signal_children_go_on(&capture, now_ns + 10000 * MS));
 	ended(pid);
 	assert_false(sf_signal_children_go_on(&capture, now_ns + 9200 * MS));
-	pid = started("--vforks", "STILLFRAME=connect=/tmp/another.sock,children", 'D');
+	pid = started("--vforks", "/tmp/another.sock", 'D');
 	assert_false(sf_signal_children_go_on(&capture, now_ns + 9400 * MS));
 	ended(pid);
-	pid = started("--sleeps", "STILLFRAME=connect=" SOCKET ",children", 'S');
+	pid = started("--sleeps", path, 'S');
 	assert_false(sf_signal_children_go_on(&capture, now_ns + 9600 * MS));
 	ended(pid);
 }
@@ -255,7 +288,7 @@ static void who_comes_after_the_last_agent_has_time(void **state)
 	(void)state;
 	capture.child_ended = true;
 	capture.last_there_ns = now_ns;
-	snprintf(capture.path, sizeof(capture.path), SOCKET);
+	snprintf(capture.path, sizeof(capture.path), "%s", path);
 	assert_true(sf_signal_children_go_on(&capture, now_ns + 5000 * MS));
 	capture.agents.n = 0;
 	assert_true(sf_signal_children_go_on(&capture, now_ns + 5199 * MS));
@@ -280,11 +313,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_turn_has_an_end, begin, end),
 		cmocka_unit_test_setup_teardown(the_last_turn_has_an_end, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_ready_at_the_stop_is_heard, begin, end),
+		cmocka_unit_test_setup_teardown(who_goes_by_itself_is_away, begin, end),
+		cmocka_unit_test_setup_teardown(who_goes_when_told_to_stop_is_not_away, begin, end),
 		cmocka_unit_test(a_process_that_had_no_cpu_yet_is_waited_for),
 		cmocka_unit_test_setup_teardown(who_comes_after_the_last_agent_has_time, begin, end),
 	};
 
 	if (argc > 1)
 		return be_one_that_does_not_call(argv[1]);
+	snprintf(path, sizeof(path), "/tmp/stillframe-test/record-%d.sock", (int)getpid());
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
