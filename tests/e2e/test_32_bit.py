@@ -89,7 +89,8 @@ def test_beside_others(stillframe, narrow, target, tmp_path):
     other = target("busy_split", 60, 1)
     of = "JOIN thread_names USING (thread) WHERE pid = %d"
     both = "max((SELECT count(*) FROM samples %s) AND (SELECT total(ticks) > 5 FROM losses %s))" % (of % other.pid, of % t.pid)
-    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: (so_far(path, both) or 0) > 0, "-e", "ptrace", "--children", "-p", other.pid, "-p", t.pid)
+    done = stillframe.record_until(tmp_path / "r.sfr", lambda path: (so_far(path, both) or 0) > 0, "-e", "ptrace", "--children",
+                                   "-p", other.pid, "-p", t.pid)
     recording = Recording(tmp_path / "r.sfr")
     assert "pid %d" % t.pid in done.err and "ran a 32-bit program" in done.err, done
     assert recording.value("SELECT count(*) FROM samples " + of % other.pid) > 0

@@ -328,8 +328,8 @@ def test_only_libc_is_needed():
 # --- a program that may not make each system call ------------------------------------------------
 
 # Forbidden, and whether it can be sampled all the same: with timers, without perf clocks.
-FORBIDDEN = {"faccessat": True, "perf_event_open": True, "process_vm_readv": False, "process_vm_writev": False, "rt_sigpending": False, "rt_sigtimedwait": False,
-             "sched_setaffinity": False, "timer_create": False,
+FORBIDDEN = {"faccessat": True, "perf_event_open": True, "process_vm_readv": False, "process_vm_writev": False,
+             "rt_sigpending": False, "rt_sigtimedwait": False, "sched_setaffinity": False, "timer_create": False,
              "getcpu,perf_event_open": False, "wait4": False}
 
 

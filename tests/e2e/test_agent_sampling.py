@@ -40,8 +40,8 @@ def sampler_of(pid):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_who_stands_brings_the_sampler_along(target, tmp_path):
-    """It is on the CPU of whoever rang last: in the course of time on one and on another. It may run anywhere again as soon as nobody
-    stands: on a busy machine it is seen on one CPU at one of hundreds of looks."""
+    """It is on the CPU of whoever rang last: in the course of time on one and on another. It may run anywhere again as soon as
+    nobody stands: on a busy machine it is seen on one CPU at one of hundreds of looks."""
     options = "rate=997hz,walk=sampler,out=%s" % (tmp_path / "s.sfs")
     t = target("busy_split", 200, 5, env={**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": options})
     sampler, cpus = until(lambda: sampler_of(t.pid), "there is a sampler", 60), set()

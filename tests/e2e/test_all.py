@@ -174,9 +174,10 @@ def test_no_idle_task_and_kernel_threads(stillframe, tmp_path):
         finally:
             makes_work.kill()
     assert recording.value("SELECT count(*) FROM processes WHERE pid = 0") == 0
-    sampled = recording.rows("SELECT p.pid, p.name, e.word FROM processes p JOIN threads t ON t.process = p.id JOIN samples s ON s.thread = t.id "
-                             "JOIN ends e ON e.id = s.end WHERE p.parent = 2")
-    # Programs that the kernel starts itself, as for the core of another test's program, have the same parent, and memory of their own.
+    sampled = recording.rows("SELECT p.pid, p.name, e.word FROM processes p JOIN threads t ON t.process = p.id "
+                             "JOIN samples s ON s.thread = t.id JOIN ends e ON e.id = s.end WHERE p.parent = 2")
+    # Programs that the kernel starts itself, as for the core of another test's program, have the same parent, and memory of
+    # their own.
     kernel = [row for row in sampled if "VmSize" not in (status_of(row[0]) or {"VmSize": ""})]
     assert kernel and all(word == "root" and name.startswith("[") for _, name, word in kernel), kernel
 

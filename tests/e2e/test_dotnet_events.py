@@ -133,7 +133,8 @@ def test_a_running_program(stillframe, running, tmp_path):
     for event, unit, of_a_round, pair in [("exception", "events", 40, ("ThrowOdd", "ThrowPlain", 3)),
                                           ("allocation", "bytes", 200000 * 56 + 20000 * 1024, ("MakeArrays", "MakeThings", 1.83))]:
         path = tmp_path / (event + ".sfr")
-        done = stillframe.record_until(path, lambda path: so_far(path, "total(amount)") > 5 * of_a_round, "--engine", "signal", "--event", event, "-p", running.pid)
+        done = stillframe.record_until(path, lambda path: so_far(path, "total(amount)") > 5 * of_a_round, "--engine", "signal",
+                                       "--event", event, "-p", running.pid)
         recording = Recording(path)
         check_common(done, recording, event, unit)
         more, less, ratio = pair

@@ -244,11 +244,11 @@ def is_walked_by_runtime(path):
 
 
 def are_walked_by_runtime(path):
-    """Whether two threads have some samples with CPU time by the runtime's walk in a recording that is being written. Its ticks do not tell:
-    on a busy machine nearly all of them are of threads that sleep."""
-    walked = dict(rows_so_far(path, "SELECT name, count(*) FROM samples JOIN threads ON threads.id = thread WHERE cpu_ns > 0 AND stack IN "
-                                    "(SELECT stack FROM stack_frames JOIN frames ON frames.id = frame JOIN vias ON vias.id = via WHERE word = 'agct') "
-                                    "GROUP BY name"))
+    """Whether two threads have some samples with CPU time by the runtime's walk in a recording that is being written. Its ticks do
+    not tell: on a busy machine nearly all of them are of threads that sleep."""
+    walked = dict(rows_so_far(path, "SELECT name, count(*) FROM samples JOIN threads ON threads.id = thread WHERE cpu_ns > 0 "
+                                    "AND stack IN (SELECT stack FROM stack_frames JOIN frames ON frames.id = frame "
+                                    "JOIN vias ON vias.id = via WHERE word = 'agct') GROUP BY name"))
     return all(walked.get(name, 0) >= 10 for name in ("splits", "reads"))
 
 
@@ -257,8 +257,8 @@ def test_attached_and_detached(stillframe, split, tmp_path):
     and a recording by our own walk loads nothing."""
     target = split()
     for name, walk in (("1.sfr", "snapshot"), ("2.sfr", "own"), ("3.sfr", "snapshot"))[:3 if LONG else 2]:
-        done = stillframe.record_until(str(tmp_path / name), are_walked_by_runtime if walk == "snapshot" else 80, "-p", target.pid, "-e", "signal",
-                                       "--dotnet-walk", walk, "-F", "199")
+        done = stillframe.record_until(str(tmp_path / name), are_walked_by_runtime if walk == "snapshot" else 80, "-p", target.pid,
+                                       "-e", "signal", "--dotnet-walk", walk, "-F", "199")
         assert ("loaded into the program" in " ".join(done.err.split())) == (name == "1.sfr"), done.err
         check_listens(target.pid)
         assert len(mapped_in(target.pid)) == 1

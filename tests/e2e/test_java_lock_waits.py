@@ -59,7 +59,8 @@ def test_as_jstack_says(stillframe, target, jdk, options):
 
 @pytest.mark.parametrize("engine", ["auto", "ptrace"])
 def test_the_wait_is_the_one_of_the_stack(stillframe, target, jdk, engine):
-    """The JVM lets a thread sleep on the same word for each lock. Between its stack and its lock, names are looked up, and it goes on."""
+    """The JVM lets a thread sleep on the same word for each lock. Between its stack and its lock, names are looked up, and it
+    goes on."""
     t = target(jdk.java(["-Xint"], "LockTurns"))
     seen = []
     for _ in range(200):
@@ -68,7 +69,8 @@ def test_the_wait_is_the_one_of_the_stack(stillframe, target, jdk, engine):
         names = {thread["tid"]: thread["name"] for thread in dump["threads"]}
         if thread["lock"] and thread["lock"]["owner"]:
             stack = " ".join(frame["function"] for frame in thread["frames"])
-            seen.append((names[thread["lock"]["owner"]], "has first" if "inFirst" in stack else "has second" if "inSecond" in stack else stack))
+            wanted = "has first" if "inFirst" in stack else "has second" if "inSecond" in stack else stack
+            seen.append((names[thread["lock"]["owner"]], wanted))
         if len(seen) == 20:
             break
     assert seen and all(owner == wanted for owner, wanted in seen), seen

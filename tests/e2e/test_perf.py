@@ -36,7 +36,8 @@ def record(stillframe, output, *arguments, **how):
 
 
 def due_of(recording, rate):
-    """At the least: where a program has one CPU for most of its time, that one's period may be a 32nd longer (capture/perf/rings.c)."""
+    """At the least: where a program has one CPU for most of its time, that one's period may be a 32nd longer
+    (capture/perf/rings.c)."""
     return recording.cpu()[2] * rate / (1 + 1 / 32)
 
 
@@ -121,8 +122,8 @@ def test_children(stillframe, tmp_path):
 
 
 def test_a_recording_ends_with_its_command(stillframe, tmp_path):
-    """The kernel writes the record of a thread's end before it takes the memory away, 200 MB in small pages here. The recording is over
-    when that is done, and not at the next look at all processes, 0.2 s later."""
+    """The kernel writes the record of a thread's end before it takes the memory away, 200 MB in small pages here. The recording is
+    over when that is done, and not at the next look at all processes, 0.2 s later."""
     script = ("import ctypes, os, time\n"
               "ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)   # PR_SET_THP_DISABLE\n"
               "memory = b'1' * (200 << 20)\n"
@@ -270,8 +271,9 @@ def test_kernel_frames(stillframe, tmp_path):
 
 FILTERED = """
 import ctypes, os, struct, sys, time
-instructions = 2000 * (struct.pack("HBBI", 0x20, 0, 0, 16) + struct.pack("HBBI", 0x24, 0, 0, 13)) + struct.pack("HBBI", 6, 0, 0, 0x7fff0000)
-code = ctypes.create_string_buffer(instructions, len(instructions))   # load an argument, multiply it; at last: allowed
+pair = struct.pack("HBBI", 0x20, 0, 0, 16) + struct.pack("HBBI", 0x24, 0, 0, 13)   # load an argument, multiply it
+instructions = 2000 * pair + struct.pack("HBBI", 6, 0, 0, 0x7fff0000)   # at last: allowed
+code = ctypes.create_string_buffer(instructions, len(instructions))
 program = struct.pack("HxxxxxxP", len(instructions) // 8, ctypes.addressof(code))
 libc = ctypes.CDLL(None)
 libc.prctl(38, 1, 0, 0, 0)    # PR_SET_NO_NEW_PRIVS
@@ -283,7 +285,8 @@ while time.process_time() < end:
 
 
 def test_filters_of_system_calls_have_no_name(stillframe, tmp_path):
-    """The kernel lists no name for them. The code that it lists last before them is a BPF program's, perhaps our own, or a module's."""
+    """The kernel lists no name for them. The code that it lists last before them is a BPF program's, perhaps our own, or
+    a module's."""
     need_kernel_samples(stillframe)
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", FILTERED)
     assert done.status == 0, done
@@ -401,7 +404,8 @@ def test_a_busy_machine_of_an_ordinary_user(everybodys, busy_machine):
     told = {name: float(seconds) for name, seconds in re.findall(r"^(\w+) ([\d.]+)$", done.stdout, re.M)}
     assert (holds := re.search(r"^ *holds ([\d,]+):", done.stderr, re.M)) and int(holds[1].replace(",", "")) > 3, done.stderr
     assert 2 - told["slept"] - told["waited"] - told["cpu"] < 0.3, told
-    blocked = Recording(output).value("SELECT total(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    blocked = Recording(output).value("SELECT total(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state "
+                                      "WHERE s.word = 'blocked'")
     assert blocked < told["slept"] + 0.2, (blocked, told)
 
 

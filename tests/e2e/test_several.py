@@ -96,10 +96,12 @@ def test_a_pid_that_is_used_again(stillframe, tmp_path, engine):
     else:
         need_engine(stillframe, engine, os.getpid())
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "399", "--children", "--", "bash", "-c", SAME_PID,
-                                        os.path.join(PROGRAMS, "busy_split"), "/usr/bin/python3", prefix=["unshare", "-pf", "--mount-proc"])
+                                        os.path.join(PROGRAMS, "busy_split"), "/usr/bin/python3",
+                                        prefix=["unshare", "-pf", "--mount-proc"])
     assert done.status == 0, done
-    rows = recording.rows("SELECT p.name, t.name, t.cpu_counted_ns / 1e9 FROM processes p JOIN threads t ON t.process = p.id WHERE t.tid = p.pid "
-                          "AND p.pid = (SELECT pid FROM processes WHERE name = 'busy_split') ORDER BY p.start_ns")
+    rows = recording.rows("SELECT p.name, t.name, t.cpu_counted_ns / 1e9 FROM processes p JOIN threads t ON t.process = p.id "
+                          "WHERE t.tid = p.pid AND p.pid = (SELECT pid FROM processes WHERE name = 'busy_split') "
+                          "ORDER BY p.start_ns")
     assert [row[:2] for row in rows] == [("busy_split", "busy_split"), ("python3", "python3")] and rows[1][2] > 0.25, rows
 
 

@@ -128,7 +128,8 @@ def test_a_command_that_becomes_another_user(stillframe, tmp_path, everybodys, m
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", *more, "--", *command, env=everybodys.environment)
     assert done.status == 0, done
     # Of the program that follows, in whatever shares, as below.
-    assert sum(share for name, share in recording.self_shares().items() if name.startswith("spin_")) > 0.8, (done, recording.self_shares())
+    shares = recording.self_shares()
+    assert sum(share for name, share in shares.items() if name.startswith("spin_")) > 0.8, (done, shares)
 
 
 def test_a_stranger_does_not_call(stillframe, tmp_path, everybodys):
@@ -221,11 +222,12 @@ def test_an_allocator_with_a_lock_that_forks_take(stillframe, tmp_path):
 
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_the_start_of_a_program_that_maps_code_all_the_time(stillframe, tmp_path, walk):
-    """.NET maps libraries and makes code between two samples. Stacks through code that the agent does not have yet are walked when it has it: a fifth
-    of them was cut. There is room for eight of them: for nearly all of one start at this rate, in which the thread that makes the map may get no CPU."""
+    """.NET maps libraries and makes code between two samples. Stacks through code that the agent does not have yet are walked
+    when it has it: a fifth of them was cut. There is room for eight of them: for nearly all of one start at this rate, in which the
+    thread that makes the map may get no CPU."""
     need("dotnet")
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "100", "--children", "--", "sh", "-c",
-                                        "for i in 1 2 3 4 5 6 7 8; do dotnet --info; done > /dev/null")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "100", "--children", "--",
+                                        "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do dotnet --info; done > /dev/null")
     ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE s.cpu_ns > 0 GROUP BY e.word"))
     assert done.status == 0 and sum(ends.values()) > 30 and ends["root"] > 0.93 * sum(ends.values()), (ends, done)
     recording.assert_accounts()
@@ -235,8 +237,8 @@ def test_the_start_of_a_program_that_maps_code_all_the_time(stillframe, tmp_path
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_what_waits_for_a_map_comes_before_an_exec(stillframe, tmp_path, walk):
     """Samples in code that no map helps with are kept for a moment. An exec ends the agent that keeps them: they are in the recording all the
-    same. CPU time before the agent begins in a program is in no sample and no loss: the slower the machine, the more it is, and it is no part of what
-    is compared. Without the wait for the kept samples the sum is 0.14 to 0.7."""
+    same. CPU time before the agent begins in a program is in no sample and no loss: the slower the machine, the more it is, and it
+    is no part of what is compared. Without the wait for the kept samples the sum is 0.14 to 0.7."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "250", "--", os.path.join(PROGRAMS, "made_code_exec"), 12)
     seen, lost, _ = recording.cpu()
     before = float(re.search(r"^before_main ([\d.]+)$", done.out, re.M)[1])
@@ -266,9 +268,10 @@ def test_programs_of_another_libc_run(stillframe, tmp_path):
 
 
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
-    """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets, where the program has seen it."""
-    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", "sh", "-c", 'cd "$0"; echo *; exec "$1" 1.5',
-                           folder_of_sockets(), BUSY)
+    """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets, where the program has
+    seen the socket."""
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--",
+                           "sh", "-c", 'cd "$0"; echo *; exec "$1" 1.5', folder_of_sockets(), BUSY)
     done = stillframe.wait(run)
     assert done.status == 0 and sockets(run.pid, done.out.split()), done
     recording = Recording(tmp_path / "r.sfr")

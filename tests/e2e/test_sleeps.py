@@ -73,28 +73,30 @@ for thread in threads: thread.join()
 
 
 def test_ids_of_another_namespace(stillframe, tmp_path):
-    """The tracepoints name threads by their ids in the first pid namespace. In another one a thread has the id of one that wakes all the
-    time outside, and its nap is as long as it is all the same."""
+    """The tracepoints name threads by their ids in the first pid namespace. In another one a thread has the id of one that wakes
+    all the time outside, and its nap is as long as it is all the same."""
     need_root()
     last = "/proc/sys/kernel/ns_last_pid"
     if not os.path.exists(last):
         pytest.skip("this kernel does not let the next id be chosen")
     outside = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.002)"])
     try:
-        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", 'echo $1 > %s; shift; exec "$@"' % last, "sh",
-                  str(outside.pid - 40)]
+        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+                  "sh", "-c", 'echo $1 > %s; shift; exec "$@"' % last, "sh", str(outside.pid - 40)]
         done, recording = stillframe.record(tmp_path / "r.sfr", *HOW, "--", sys.executable, "-c", NAPS, prefix=inside)
     finally:
         outside.kill()
         outside.wait()
     assert done.status == 0 and "wakings of threads were not recorded" in " ".join(done.err.split()), done
-    naps = dict(recording.rows("SELECT t.tid, max(s.wall_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread GROUP BY t.tid"))
+    naps = dict(recording.rows("SELECT t.tid, max(s.wall_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread "
+                               "GROUP BY t.tid"))
     assert naps[outside.pid] >= 0.29, (outside.pid, naps)
 
 
 @pytest.fixture
 def slowly(tmp_path):
-    """Runs a command, for which the disk below tmp_path reads 200 times a second and writes 40 MB, if the kernel has a group for that."""
+    """Runs a command, for which the disk below tmp_path reads 200 times a second and writes 40 MB, if the kernel has a group
+    for that."""
     device = "%d:%d" % (os.major(os.stat(tmp_path).st_dev), os.minor(os.stat(tmp_path).st_dev))
     group = "/sys/fs/cgroup/blkio/stillframe-%d" % os.getpid()
     try:

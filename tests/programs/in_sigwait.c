@@ -105,7 +105,10 @@ static void wait_for(const struct taker *taker, unsigned sent)
 int main(int argc, char **argv)
 {
 	struct taker takers[N_TAKERS] = {
-		{ .fd = -1 }, { .by_fd = true, .fd = -1 }, { .by_number = true, .fd = -1 }, { .by_fd = true, .by_number = true, .fd = -1 },
+		{ .fd = -1 },
+		{ .by_fd = true, .fd = -1 },
+		{ .by_number = true, .fd = -1 },
+		{ .by_fd = true, .by_number = true, .fd = -1 },
 	};
 	union sigval value = { .sival_int = 0 };
 	unsigned bad = 0;
@@ -134,7 +137,8 @@ int main(int argc, char **argv)
 			sleep_ns(1000000);
 		pthread_join(takers[i].thread, NULL);
 		printf("%s%s taken %u of %d foreign %u (signal %d) disordered %u early %u\n",
-		       takers[i].by_fd ? "signalfd" : "sigtimedwait", takers[i].by_number ? " by number" : "", takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
+		       takers[i].by_fd ? "signalfd" : "sigtimedwait", takers[i].by_number ? " by number" : "",
+		       takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
 		       takers[i].disordered, takers[i].early);
 		bad += takers[i].foreign || takers[i].disordered || takers[i].early || takers[i].taken != (unsigned)value.sival_int;
 	}

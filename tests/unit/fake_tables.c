@@ -110,9 +110,10 @@ struct library {
 int fake_library(const struct fake_jvm *jvm)
 {
 	struct library library = {
-		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT }, .e_type = ET_DYN,
-			    .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(Elf64_Ehdr),
-			    .e_shoff = offsetof(struct library, sections), .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2 },
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_ehsize = sizeof(Elf64_Ehdr),
+			    .e_shoff = offsetof(struct library, sections), .e_shentsize = sizeof(Elf64_Shdr),
+			    .e_shnum = 3, .e_shstrndx = 2 },
 	};
 	const int fd = memfd_create("libjvm", MFD_CLOEXEC);
 
@@ -122,7 +123,8 @@ int fake_library(const struct fake_jvm *jvm)
 					    .sh_size = sizeof(library.names) };
 	for (unsigned i = 0; i < SF_HE_N; i++) {
 		snprintf(library.names[i + 1], NAME_SIZE, "%s", names[i]);
-		library.symbols[i + 1] = (Elf64_Sym){ .st_name = (i + 1) * NAME_SIZE, .st_shndx = 1, .st_value = jvm->exports.at[i] };
+		library.symbols[i + 1] = (Elf64_Sym){ .st_name = (i + 1) * NAME_SIZE, .st_shndx = 1,
+						      .st_value = jvm->exports.at[i] };
 	}
 	if (fd < 0 || write(fd, &library, sizeof(library)) != sizeof(library))
 		abort();

@@ -203,7 +203,8 @@ static void test_a_deep_thread(void **state)
 	perf.base.period_ns = perf.events.period_ns = 7 * MS;
 	sf_perf_budget_begin(&perf.budget);
 	run = (struct sf_task_run){ .cpu_ns = 200 * MS, .switches = 1 };
-	thread = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS, .batch.n_held = 1 };
+	thread = (struct sf_thread){ .ran = true, .use.is_some = true, .run.cpu_ns = 200 * MS, .account.cpu_ns = 7 * MS,
+				     .batch.n_held = 1 };
 	assert_int_equal(wait_after(50, UINT64_MAX), 7 * MS);
 	assert_int_equal(n_polls, 1);
 	assert_int_equal(n_displaced, 1);

@@ -229,8 +229,8 @@ static void who_goes_when_told_to_stop_is_not_away(void **state)
 static char path[64];
 
 /*
- * This program, which is to call at this socket by its environment; `how`: below. When this returns, it is in this state, and not in
- * its exec any more.
+ * This program, which is to call at this socket by its environment; `how`: below. When this returns, it is in this state, and not
+ * in its exec any more.
  */
 static pid_t started(const char *how, const char *called, char letter)
 {

@@ -63,7 +63,8 @@ namespace Demo
         [MethodImpl(MethodImplOptions.NoInlining)]
         public static void Park() { Interlocked.Increment(ref came); Thread.Sleep(Timeout.Infinite); } // in Park
 
-        [MethodImpl(MethodImplOptions.NoInlining)] static void Lock() { Interlocked.Increment(ref came); lock (gate) sink++; } // in Lock
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static void Lock() { Interlocked.Increment(ref came); lock (gate) sink++; } // in Lock
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         static void Join() { Interlocked.Increment(ref came); new TaskCompletionSource<int>().Task.Wait(); } // in Join
