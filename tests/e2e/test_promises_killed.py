@@ -64,6 +64,7 @@ def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
     t.assert_free()
 
 
+@pytest.mark.long("perf")   # it holds few threads: the short form would hardly meet one
 @pytest.mark.parametrize("engine", ["ptrace", "perf"])
 def test_stopped_by_its_terminal(stillframe, target, tmp_path, engine):
     """Ctrl-Z at random moments: stillframe stops, and no thread of the target beside it. It goes on when it is told."""
