@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A wanted place is there after one request; a place that was not wanted, or cannot be read, is not; and all that again
- * after it was forgotten.
+ * after it was forgotten. What is read anew is as it is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +13,12 @@
 #include <cmocka.h>
 
 #include "agent/service/runtime_memory.h"
+#include "frozen/signal/handler.h"
 
 #define PAGE 4096u
 #define SIZE (SF_BATCH_READ_LINES * SF_BATCH_READ_LINE + 4 * PAGE)
 
-static struct sf_own_memory access;
+static struct sf_own_memory own;
 static struct sf_batch_read *batch;
 static uint8_t *bytes;     /* the last page of SIZE cannot be read */
 
@@ -30,7 +31,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	bytes = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (bytes == MAP_FAILED || !sf_own_memory_probe(&access) || !access.gathers)
+	if (bytes == MAP_FAILED || !sf_own_memory_probe(&own) || !own.gathers)
 		return -1;
 	for (size_t i = 0; i < SIZE; i++)
 		bytes[i] = value(i);
@@ -41,7 +42,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	munmap(bytes, SIZE);
-	sf_own_memory_close(&access);
+	sf_own_memory_close(&own);
 	return 0;
 }
 
@@ -50,7 +51,7 @@ static int make(void **state)
 	(void)state;
 	batch = calloc(1, sizeof(*batch));
 	if (batch)
-		batch->access = &access;
+		batch->access = &own;
 	return batch ? 0 : -1;
 }
 
@@ -174,12 +175,44 @@ static void test_many(void **state)
 	assert_read(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE, 64);
 }
 
+/* Memory of runtimes is as it was when it was read first, but not for who reads it anew. */
+static void test_read_anew(void **state)
+{
+	const struct sf_process process = { 0 };
+	struct sf_runtime_memory *memory;
+	struct sf_reader reader, anew;
+	struct sf_prefetch ahead;
+	uint8_t read;
+
+	(void)state;
+	sf_handler.code.memory = own;
+	memory = sf_runtime_memory_create(&process);
+	assert_non_null(memory);
+	reader = sf_runtime_memory_reader(memory);
+	anew = sf_reader_anew(&reader);
+	ahead = sf_runtime_memory_prefetch(memory);
+	sf_prefetch_want(&ahead, at(10), 1);
+	sf_prefetch_fetch(&ahead);
+	assert_true(sf_read(&reader, &read, at(70000), 1)); /* one that was not wanted */
+	for (size_t i = 10; i <= 70000; i += 70000 - 10) {
+		bytes[i]++;
+		assert_true(sf_read(&reader, &read, at(i), 1));
+		assert_int_equal(read, value(i));
+		assert_true(sf_read(&anew, &read, at(i), 1));
+		assert_int_equal(read, (uint8_t)(value(i) + 1));
+		bytes[i]--;
+	}
+	assert_false(sf_read(&anew, &read, at(SIZE - PAGE), 1));
+	sf_runtime_memory_destroy(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_pieces, make, destroy),
 		cmocka_unit_test_setup_teardown(test_unreadable, make, destroy),
 		cmocka_unit_test_setup_teardown(test_many, make, destroy),
+		cmocka_unit_test(test_read_anew),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

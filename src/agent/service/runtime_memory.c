@@ -142,6 +142,8 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 		memcpy(ret, (const void *)(uintptr_t)addr, size);
 		return true;
 	}
+	if (reader->anew)
+		return sf_own_memory_read(memory->batch.access, ret, addr, size) == size;
 	return sf_batch_read_at(&memory->batch, ret, addr, size) ||
 	       sf_line_cache_read(&memory->lines.cache, ret, addr, size);
 }
