@@ -101,6 +101,13 @@ def flag_of(t):
     return next(line for line in iter(lambda: t.lines.next(60).strip(), None) if line in ("true", "false"))
 
 
+def load(t):
+    """Runs it, and gives the program's own count."""
+    t.process.stdin.write("%d\n" % MILLISECONDS)
+    t.process.stdin.flush()
+    return next(line for line in iter(lambda: t.lines.next(60), None) if len(line.split()) == 3 and line[0].isdigit())
+
+
 def observed(stillframe, target, jdk, path, *options, java=()):
     """(Done, the flag while it is watched, Split) of a JVM that begins its load while it is watched; the flag is set back."""
     t = target(jdk.java([*UNLOCKED, *java], "Split"), stdin=subprocess.PIPE)
@@ -108,9 +115,8 @@ def observed(stillframe, target, jdk, path, *options, java=()):
     recording = stillframe.start("record", "-F", "500hz", "-o", path, *options, "-p", t.pid)
     until(lambda: os.path.exists(path) and ticks_so_far(path) > 0, "it is watched", 60)
     flag = flag_of(t)
-    t.process.stdin.write("uneven\n%d\n" % MILLISECONDS)
-    t.process.stdin.flush()
-    truth = next(line for line in iter(lambda: t.lines.next(60), None) if len(line.split()) == 3 and line[0].isdigit())
+    t.process.stdin.write("uneven\n")
+    truth = load(t)
     recording.send_signal(2)
     done = stillframe.wait(recording).ok()
     assert flag_of(t) == before, "the flag is not as it was found"
@@ -127,6 +133,24 @@ def test_it_is_asked_to_describe_what_it_compiles_from_now_on(stillframe, target
     done, flag, split = observed(stillframe, target, jdk, str(tmp_path / "split.sfr"), "--java-debug-info", "--max-cost", "50")
     assert flag == "true", done
     split.assert_right()
+
+
+def test_what_was_compiled_before_another_tool_set_the_flag_is_uncertain(stillframe, target, jdk, tmp_path):
+    """The flag says nothing of older code: another stillframe has set it meanwhile."""
+    path, other = str(tmp_path / "split.sfr"), str(tmp_path / "other.sfr")
+    t = target(jdk.java(UNLOCKED, "Split"), stdin=subprocess.PIPE)
+    t.process.stdin.write("uneven\n")
+    load(t)
+    setter = stillframe.start("record", "--java-debug-info", "-F", "10hz", "-o", other, "-p", t.pid)
+    until(lambda: flag_of(t) == "true", "the flag is set", 60)
+    recording = stillframe.start("record", "-F", "500hz", "--max-cost", "50", "-o", path, "-p", t.pid)
+    until(lambda: os.path.exists(path) and ticks_so_far(path) > 0, "it is watched", 60)
+    truth = load(t)
+    for each in (recording, setter):
+        each.send_signal(2)
+        stillframe.wait(each).ok()
+    split = Split(stillframe, path, truth)
+    assert split.uncertain > 30, split.uncertain
 
 
 @needs_agent

@@ -20,7 +20,7 @@ void sf_jvm_facts(const struct sf_hotspot *hotspot, const struct sf_reader *memo
 	uint64_t text;
 
 	*ret = (struct sf_jvm_facts){
-		.describes_all = sf_java_flag(hotspot, memory, "DebugNonSafepoints"),
+		.describes_all = sf_java_flag_was_given(hotspot, memory, "DebugNonSafepoints"),
 		.attach_disabled = sf_java_flag(hotspot, memory, "DisableAttachMechanism"),
 		.signals_reduced = sf_java_flag(hotspot, memory, "ReduceSignalUsage"),
 		.agents_allowed = sf_java_flag(hotspot, memory, "EnableDynamicAgentLoading"),
@@ -53,7 +53,7 @@ static void print_release(const struct sf_runtime_findings *findings, const stru
 
 static void print_flags(const struct sf_runtime_findings *findings, const struct sf_jvm_facts *facts)
 {
-	add(findings, facts->describes_all == 1,
+	add(findings, facts->describes_all,
 	      "Java: inlined calls of the innermost frame are exact (DebugNonSafepoints)",
 	      "Where a thread was interrupted, inlined calls may be missing: such frames are marked "
 	      "(~). " SF_HOTSPOT_EXACT_HINT);

@@ -9,9 +9,8 @@
 /* Facts about a virtual machine, from its memory only. */
 struct sf_jvm_facts {
 	char release[96];          /* "17.0.15+6"; of JDK 8, HotSpot's own number; "" */
-	int  describes_all;        /* DebugNonSafepoints; the flags are 1 or 0, -1: it does not
-				    * say */
-	int  attach_disabled;      /* DisableAttachMechanism */
+	bool describes_all;        /* it was started with DebugNonSafepoints */
+	int  attach_disabled;      /* DisableAttachMechanism; the flags are 1 or 0, -1: it does not say */
 	int  signals_reduced;      /* ReduceSignalUsage (-Xrs): no attaching either */
 	int  agents_allowed;       /* EnableDynamicAgentLoading, since JDK 9 */
 	bool z_without_colours;    /* a ZGC whose references cannot be followed with certainty */

@@ -63,6 +63,13 @@ int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memor
 	return find_flag(hotspot, memory, name, &flag) ? flag.value : -1;
 }
 
+bool sf_java_flag_was_given(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name)
+{
+	struct sf_java_flag flag;
+
+	return find_flag(hotspot, memory, name, &flag) && flag.value == 1 && !flag.is_default;
+}
+
 /* --- debug information at every instruction --- */
 
 /* Whether a name is in libjvm, and a byte is in memory that only this process writes to. */

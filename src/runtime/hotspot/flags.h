@@ -18,6 +18,12 @@ struct sf_java_flag {
 int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name);
 
 /*
+ * Whether a flag has been on since the start: who started the virtual machine said so. A tool, also another stillframe, writes
+ * to the byte at any later time, and the flag still counts as one that was not set.
+ */
+bool sf_java_flag_was_given(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name);
+
+/*
  * Asks a Java virtual machine for debug information at every instruction of the code that it compiles from now on.
  *
  * Its compilers look at the flag DebugNonSafepoints when they begin with a method (HotSpot: code/debugInfoRec.cpp). The flag

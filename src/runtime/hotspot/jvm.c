@@ -83,7 +83,7 @@ struct sf_jvm *sf_jvm_attach(const struct sf_reader *memory, int fd, uint64_t bi
 		sf_jvm_destroy(jvm);
 		return NULL;
 	}
-	jvm->hotspot.describes_all = sf_java_flag(&jvm->hotspot, &jvm->memory, "DebugNonSafepoints") == 1;
+	jvm->hotspot.describes_all = sf_java_flag_was_given(&jvm->hotspot, &jvm->memory, "DebugNonSafepoints");
 	return jvm;
 }
 
