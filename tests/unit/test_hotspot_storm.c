@@ -401,6 +401,20 @@ static void assert_compiled(const struct fake_jvm *jvm, uint64_t pc)
 	assert_int_equal(jvm->frames[2].pc, pc);
 }
 
+/* The thread is between the method's frame, which is gone, and the first skeleton. */
+static void test_unpacking_without_frames(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const struct unpacked unpacked = make_unpacked(jvm, "DeoptimizationBlob");
+
+	put(jvm, jvm->thread + field(jvm, SF_HS_THREAD_VFRAMES), make_array(jvm, &unpacked, unpacked.sp));
+	start(jvm, unpacked.blob + 64, unpacked.sp, unpacked.fp);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_caller(jvm, 3);
+	assert_int_equal(jvm->frames[1].token, unpacked.inner);
+	assert_int_equal(jvm->frames[2].token, unpacked.outer);
+}
+
 /* By a record that ends in the same place, but is of another deoptimization, nothing is told. */
 static void test_unpacking_begins(void **state)
 {
@@ -451,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_method_handle, make, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_unpacking, make, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_unpacking_begins, make, fake_jvm_tear_down),
+		cmocka_unit_test_setup_teardown(test_unpacking_without_frames, make, fake_jvm_tear_down),
 		cmocka_unit_test_setup_teardown(test_unpacking_of_a_marked_frame, make, fake_jvm_tear_down),
 	};
 

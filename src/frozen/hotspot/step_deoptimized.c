@@ -29,7 +29,8 @@ struct unpacking {
 
 /*
  * A `frame` in it starts with sp and pc and ends with fp and the unextended sp
- * (runtime/frame.hpp).
+ * (runtime/frame.hpp). Where the method's frame is gone and no skeleton is there yet, the caller's sp
+ * is the thread's.
  */
 static bool read_unpacking(const struct sf_hotspot_step *step,
 			   enum sf_hotspot_field_name field, struct unpacking *ret)
@@ -56,7 +57,7 @@ static bool read_unpacking(const struct sf_hotspot_step *step,
 			   &ret->caller.fp) &&
 	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 8,
 			   &ret->caller.sp) &&
-	       ret->caller.sp > step->sp && sf_hotspot_holds(hotspot, ret->caller.pc);
+	       ret->caller.sp >= step->sp && sf_hotspot_holds(hotspot, ret->caller.pc);
 }
 
 /*
