@@ -89,20 +89,27 @@ static enum sf_step try_steppers(struct sf_cursor *cursor, const struct sf_regio
 	return step;
 }
 
-/*
- * The word at which rules look for the return address is 0, or no address of a program. One that may be is left alone where the
- * map has no code there: a newer one may have it.
- */
+/* The word at which rules look for the return address is 0, or leads to no code of the map. */
 static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
 {
 	return step == SF_STEP_ROOT ? cursor->trace->by_zero :
-	       step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS && cursor->regs.pc >> USER_BITS;
+	       step == SF_STEP_TAKEN && cursor->via == SF_VIA_ROWS && !sf_frame_region(cursor->still, cursor->regs.pc, false);
+}
+
+/*
+ * Whether that word may be code which a newer map has. A caller by instructions does not keep that one from being looked for
+ * (sf_trace_may_be_stale); a guess would.
+ */
+static bool may_be_newer(const struct sf_cursor *cursor, enum sf_step step)
+{
+	return step == SF_STEP_TAKEN && !(cursor->regs.pc >> USER_BITS);
 }
 
 /*
  * Rules of assembly may not know of what the function took from the stack, as those of OpenSSL's bn_gather5
- * (crypto/bn/asm/x86_64-mont5.pl, 3.0). Then a word of its own is taken for the return address. Where that cannot be one, the
- * function's instructions are asked. Only those of the innermost frame: such functions call none.
+ * (crypto/bn/asm/x86_64-mont5.pl, 3.0) and of glibc's __mpn_addmul_1 (sysdeps/x86_64/addmul_1.S), by which printf makes decimals.
+ * Then a word of its own is taken for the return address. Where that cannot be one, the function's instructions are asked. Only
+ * those of the innermost frame: such functions call none.
  */
 static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
@@ -114,7 +121,8 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 		return try_steppers(cursor, region, why);
 	by_code = *cursor;
 	step = try_steppers(cursor, region, why);
-	if (!is_no_return(cursor, step) || sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN)
+	if (!is_no_return(cursor, step) || sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN ||
+	    (by_code.via != SF_VIA_CODE && may_be_newer(cursor, step)))
 		return step;
 	*cursor = by_code;
 	cursor->trace->by_zero = false;
