@@ -253,6 +253,20 @@ def test_filters_of_descendants(stillframe, tmp_path, engine):
     recording.assert_accounts()
 
 
+@pytest.mark.parametrize("outer", ["%s", "sh -c '%s'; true"], ids=["the command", "a child"])
+@pytest.mark.parametrize("engine", ["perf", "ptrace"])
+def test_what_a_process_was_before_it_fits(stillframe, tmp_path, engine, outer):
+    """It counts for as long as sh, which does not fit, and runs sha256sum then: what sh has used is nobody's time."""
+    need("sha256sum")
+    (tmp_path / "zeros").touch()
+    os.truncate(tmp_path / "zeros", 20000000)
+    script = "i=0; while [ $i -lt 600000 ]; do i=$((i + 1)); done; times >%s; exec sha256sum %s" % (tmp_path / "times", tmp_path / "zeros")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "--children", "--filter", "name=^sha", "--", "sh", "-c", outer % script)
+    before = sum(float(word.rstrip("s").split("m")[1]) for word in (tmp_path / "times").read_text().split()[:2])
+    seen, lost, counted = recording.cpu()
+    assert done.status == 0 and before > 0.1 and 0 < counted < 0.6 * before and lost < 0.1 * counted, (before, seen, lost, counted)
+
+
 @pytest.fixture
 def cgroup():
     """The path of a new control group, below where they are mounted; with a busy program in it."""

@@ -70,6 +70,15 @@ void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 	thread->account.awake_ns += (int64_t)cpu_ns;
 }
 
+void sf_thread_begin_again(struct sf_thread *thread)
+{
+	bool ran;
+
+	(void)sf_thread_measure(thread, sf_now_ns(), &ran);
+	thread->first_cpu_ns += thread->account.cpu_ns + thread->account.beyond_ns;
+	thread->account = (struct sf_thread_account){ 0 };
+}
+
 bool sf_thread_settle_end(struct sf_thread *thread, const struct sf_switches *switches)
 {
 	const uint64_t end_ns = sf_on_cpu_end(&thread->on_cpu, thread->ended_cpu_ns, switches, sf_now_ns());

@@ -96,6 +96,8 @@ uint64_t sf_on_cpu_end(const struct sf_on_cpu *on_cpu, uint64_t ended_ns, const 
 
 /* CPU time, on top of what the last look has counted. */
 void sf_thread_add_cpu(struct sf_thread *thread, uint64_t cpu_ns);
+/* What it has used, waited and slept until now, and for which no sample stands, is in no account. */
+void sf_thread_begin_again(struct sf_thread *thread);
 /*
  * Adds the CPU time of an ended thread since its last look, by the kernel's records (sf_on_cpu_end). False: there is no
  * more.

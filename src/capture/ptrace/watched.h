@@ -34,9 +34,11 @@ void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns);
 
 /*
  * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first
- * thread of a chosen process all counts but what the process had used when it was chosen.
+ * thread of a process all counts but what the process had used when its own account began.
  */
 void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread);
+/* The process fits the filter again. What it has used while it did not is in no account: its own begins now, and those of its threads. */
+void sf_watch_begin_again(const struct sf_watch *watch, struct sf_watched_process *process);
 
 /* --- all --- */
 

@@ -12,13 +12,28 @@
 
 void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread)
 {
-	const uint64_t before_ns = process && process->first && thread->task.tid == process->pid ? process->cpu_ns : 0;
+	const uint64_t before_ns = process && thread->task.tid == process->pid ? process->cpu_ns : 0;
 
 	if (sf_watch_knows_by_samples(watch, thread) || thread->first_cpu_ns <= before_ns)
 		return;
 	thread->account.cpu_ns += thread->first_cpu_ns - before_ns;
 	thread->account.awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
 	thread->first_cpu_ns = before_ns;
+}
+
+void sf_watch_begin_again(const struct sf_watch *watch, struct sf_watched_process *process)
+{
+	(void)sf_process_cpu(process->pid, &process->last_cpu_ns);
+	process->cpu_ns = process->last_cpu_ns;
+	process->threads_cpu_ns = 0;
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (thread->task.pid != process->pid)
+			continue;
+		sf_thread_begin_again(thread);
+		process->cpu_ns -= thread->run.cpu_ns - thread->first_cpu_ns; /* it will be its threads' when this one ends */
+	}
 }
 
 /*

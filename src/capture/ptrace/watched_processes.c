@@ -21,10 +21,13 @@ static void decide(const struct sf_watch *watch, struct sf_watched_process *proc
 {
 	const struct sf_process_filter *filter = watch->options->filter;
 	const uint32_t user = filter ? sf_process_user(process->pid) : UINT32_MAX;
+	const bool was_refused = process->is_refused;
 
 	if (user != UINT32_MAX)
 		process->user = user;
 	process->is_refused = !sf_process_filter_fits(filter, name, process->user);
+	if (was_refused && !process->is_refused)
+		sf_watch_begin_again(watch, process);
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (watch->threads.items[i]->task.pid == process->pid)
 			watch->threads.items[i]->is_refused = process->is_refused;
