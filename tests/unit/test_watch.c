@@ -284,6 +284,8 @@ void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 			  const struct sf_weight *weight);
 
+static uint64_t last_end_ns;
+
 static __attribute__((format(printf, 1, 2))) void tell(const char *format, ...)
 {
 	const size_t n = strlen(told);
@@ -327,7 +329,8 @@ void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thre
 
 void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause)
 {
-	(void)relay, (void)time_ns, (void)cause;
+	(void)relay, (void)cause;
+	last_end_ns = time_ns;
 	tell("end %u: %llu us\n", thread->serial,
 	     (unsigned long long)(thread->run.cpu_ns - thread->first_cpu_ns) / 1000);
 	sf_thread_destroy(thread);
@@ -1653,6 +1656,25 @@ static void short_sleeps_are_the_last_one_s(void **state)
 	expect("end 4: 0 us\nagain 3: cpu 0 us, 2 ticks\nend 3: 0 us\nagain 2: cpu 0 us, 2 ticks\nend 2: 0 us\n");
 }
 
+/* By the record of its exit, where there is one since it came into sight. */
+static void a_thread_ends_when_it_exited(void **state)
+{
+	uint64_t met_ns;
+
+	(void)state;
+	open_watch();
+	met_ns = begin_thread(41)->sleeps.met_ns;
+	begin_thread(42)->exited_ns = met_ns - 5 * MS;
+	begin_thread(43)->exited_ns = met_ns + 5 * MS;
+	now_ns += 20 * MS;
+	sf_watch_end_thread(&watch, 3, now_ns);
+	assert_int_equal(last_end_ns, met_ns + 5 * MS);
+	sf_watch_end_thread(&watch, 2, now_ns);
+	assert_int_equal(last_end_ns, now_ns);
+	sf_watch_end_thread(&watch, 1, now_ns);
+	assert_int_equal(last_end_ns, now_ns);
+}
+
 /*
  * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not
  * if it ran, has no sample of this sleep, or if sleeping threads are not sampled.
@@ -1710,6 +1732,7 @@ int main(void)
 		TEST(what_was_passed_over_was_used),
 		TEST(sleeps_without_samples_are_the_last_one_s),
 		TEST(short_sleeps_are_the_last_one_s),
+		TEST(a_thread_ends_when_it_exited),
 		TEST(a_sleep_lasts_to_the_end),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),

@@ -208,6 +208,12 @@ static void give_rest(struct sf_watch *watch, struct sf_thread *thread, uint64_t
 	}
 }
 
+/* By the record of its exit, if there is one, and the thread had come into sight by then. */
+static uint64_t end_of_thread(const struct sf_thread *thread, uint64_t now_ns)
+{
+	return thread->exited_ns > thread->sleeps.met_ns && thread->exited_ns < now_ns ? thread->exited_ns : now_ns;
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
@@ -241,5 +247,5 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	give_events(watch, thread, now_ns);
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
-	sf_relay_thread_end(watch->relay, thread, now_ns, cause_of_end(watch));
+	sf_relay_thread_end(watch->relay, thread, end_of_thread(thread, now_ns), cause_of_end(watch));
 }
