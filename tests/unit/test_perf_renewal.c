@@ -145,9 +145,10 @@ static void cpus_are_looked_at_at_times(void **state)
 	assert_false(sf_perf_online_has_more(&seen, now_ns + TENTH_NS));
 }
 
-/* One that was there has its ring; a new one gets one. The events write into the rings of their CPUs. */
+/* One that was there has its ring, in which records of its period may be; a new one gets one. The events write into the rings of their CPUs. */
 static void a_new_cpu_has_a_ring_and_events(void **state)
 {
+	const uint64_t period_ns = events.periods_ns[1];
 	struct sf_error err = { 0 };
 
 	(void)state;
@@ -159,6 +160,7 @@ static void a_new_cpu_has_a_ring_and_events(void **state)
 	assert_int_equal(events.cpus[2], 5);
 	assert_in_range(events.periods_ns[2], events.period_ns - events.period_ns / 32, events.period_ns + events.period_ns / 32);
 	assert_int_not_equal(events.periods_ns[2], events.period_ns);
+	assert_int_equal(events.periods_ns[1], period_ns);
 	assert_int_equal(n_opened, 5);
 	assert_int_equal(opened_on[4], 5);
 	assert_int_equal(redirected_to[4], events.owners[2]);

@@ -231,14 +231,17 @@ void sf_perf_events_make_room(struct sf_perf_events *events, uint32_t bytes)
 
 /* --- the rings of all CPUs --- */
 
-/* Every other CPU has a longer period, so that all together have the rate that is set. */
-static void draw_periods(struct sf_perf_events *events)
+/*
+ * From the first of these CPUs on: the records of the others may be in their rings. Every other CPU has a longer period, so
+ * that all together have the rate that is set.
+ */
+static void draw_periods(struct sf_perf_events *events, size_t first)
 {
 	const uint64_t half_ns = events->period_ns / PERIOD_SPREAD / 2;
 	uint64_t random = sf_hash(sf_now_ns(), 64) | 1;
 	bool longer = sf_random(&random) >> 63;
 
-	for (size_t i = 0; i < events->n_cpus; i++, longer = !longer) {
+	for (size_t i = first; i < events->n_cpus; i++, longer = !longer) {
 		const uint64_t by_ns = half_ns + sf_random(&random) % (half_ns + 1);
 
 		events->periods_ns[i] = longer ? events->period_ns + by_ns : events->period_ns - by_ns;
@@ -250,7 +253,7 @@ void sf_perf_events_set_period(struct sf_perf_events *events, uint64_t period_ns
 	const uint32_t bytes = first_stack(events->kind, events->ring_size, period_ns);
 
 	events->period_ns = period_ns;
-	draw_periods(events);
+	draw_periods(events, 0);
 	if (bytes < events->stack_bytes)
 		events->stack_bytes = bytes;
 }
@@ -265,7 +268,7 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 {
 	events->period_ns = period_ns;
 	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
-	draw_periods(events);
+	draw_periods(events, 0);
 	if (!events->n_cpus)
 		return sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
 	for (size_t i = 0; i < events->n_cpus; i++)
@@ -318,8 +321,7 @@ bool sf_perf_events_add_rings(struct sf_perf_events *events, struct sf_error *er
 
 	for (size_t i = 0; i < n; i++)
 		fine &= has_ring(events, cpus[i]) || add_ring(events, cpus[i], err);
-	if (events->n_cpus > n_before)
-		draw_periods(events);
+	draw_periods(events, n_before);
 	return fine;
 }
 
