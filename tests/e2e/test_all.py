@@ -2,6 +2,7 @@
 """The whole machine: record --all."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -297,6 +298,35 @@ def test_a_control_group(stillframe, cgroup, tmp_path):
         recording = Recording(output)
         assert "cksum" in names_in(recording) <= {"sh", "head", "cksum"}, (done, names_in(recording))
         recording.assert_accounts()
+
+
+@pytest.mark.parametrize("clock", ["cpu", "both"])
+def test_a_process_that_leaves_its_control_group(stillframe, cgroup, tmp_path, clock):
+    """What it uses elsewhere is nobody's time, neither at its end nor where it comes back."""
+    process, output = subprocess.Popen([sys.executable, "-c", SPIN]), tmp_path / "r.sfr"
+
+    def move(path):
+        with open(os.path.join(path, "cgroup.procs"), "w") as file:
+            file.write(str(process.pid))
+        return cpu_of(process.pid)
+
+    try:
+        recorder = stillframe.start("record", "--cgroup", cgroup, "--filter", "name=python", "--clock", clock, "-F", 499, "--max-cost", 100, "-o", output)
+        inside = 0
+        until(lambda: recorder.poll() is not None or os.path.exists(output), "the recording begins", 20)
+        for _ in range(2):
+            came, n = move(cgroup), ticks_so_far(output)
+            until(lambda: ticks_so_far(output) > n + 50 or recorder.poll() is not None, "it is sampled", 20)
+            left = move(os.path.dirname(cgroup))
+            inside += left - came
+            until(lambda: cpu_of(process.pid) > left + 1, "it runs elsewhere", 60)
+        recorder.send_signal(signal.SIGINT)
+        done = stillframe.wait(recorder).ok()
+    finally:
+        process.kill()
+        process.wait()
+    seen, lost, counted = Recording(output).cpu()
+    assert abs(seen - inside) < 0.2 * inside + 0.1 and lost < 0.1 * seen, (seen, lost, counted, inside, done)
 
 
 @pytest.mark.parametrize("arguments, word, status", [

@@ -99,6 +99,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 			sf_perf_counting_lost(perf, &record);
 		perf->n_lost += record.n_lost;
 		perf->base.watch.knows_children = false;
+		perf->base.watch.most_unsampled_ns = 0;
 		break;
 	case PERF_RECORD_THROTTLE:
 		perf->n_throttled++;

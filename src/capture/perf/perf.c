@@ -23,6 +23,8 @@
 #define STOPS_NS 20000000           /* that threads whose holds are requested are waited for, at the most */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
+#define UNSAMPLED_PERIODS 8         /* of CPU time of a thread, between two samples: by chance more come once in 3,000 times, ... */
+#define UNSAMPLED_NS 50000000       /* ... and by a clock that is late or throttled */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
@@ -109,6 +111,8 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	capture->records_sleeps = perf->sleeps.on;
 	capture->counts_waits = true;
 	capture->watch.keeps_ended = true;
+	if (capture->watch.cgroup)
+		capture->watch.most_unsampled_ns = UNSAMPLED_NS + UNSAMPLED_PERIODS * capture->period_ns;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&perf->no_saved);
 	*ret = capture;

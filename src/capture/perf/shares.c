@@ -362,10 +362,13 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
-	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun)
+	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun) {
 		begin_account(perf, thread);
-	else if (!sf_thread_measure(thread, sf_now_ns(), &ran))
+		return;
+	}
+	if (!sf_thread_measure(thread, sf_now_ns(), &ran))
 		measure_ended(perf, thread);
+	sf_watch_forget_elsewhere(&perf->base.watch, thread, thread->batch.period_ns + thread->batch.passed_ns);
 }
 
 void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)

@@ -26,7 +26,7 @@ void sf_unseen_lose(const struct sf_watch *watch, const struct sf_watched_proces
 {
 	const uint64_t total_ns = process->last_cpu_ns - process->cpu_ns, seen_ns = process->threads_cpu_ns;
 
-	if (total_ns > seen_ns + NOTABLE_CPU_NS && !watch->has_names && !sf_watch_is_sampled(watch) &&
+	if (total_ns > seen_ns + NOTABLE_CPU_NS && !watch->has_names && !watch->cgroup && !sf_watch_is_sampled(watch) &&
 	    !process->only_awake && !process->is_refused)
 		lose(watch, total_ns - seen_ns);
 }

@@ -65,6 +65,7 @@ struct sf_watch {
 	bool any_replaced;       /* the id of a process may be another one's (sf_watch_is_anothers) */
 	uint64_t recorded_until_ns; /* of sleeps: all records until then have been read */
 	struct sf_switches switches; /* of records of them */
+	uint64_t most_unsampled_ns; /* CPU time in the control group, at most, of which there are no samples; 0: not known */
 
 	/* For notes: threads and processes that are not watched. */
 	uint32_t n_without_files, most_without_files; /* threads for which no file could be opened: in the last list, at most */
@@ -139,6 +140,12 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
  * ends it, unless it has exited as the first thread of a process that goes on.
  */
 bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
+
+/*
+ * Of a control group only: a thread that has used much more CPU time than its samples show (sampled_ns) was elsewhere. Its
+ * account keeps what they show. Where records of samples were lost nothing shows that.
+ */
+void sf_watch_forget_elsewhere(const struct sf_watch *watch, struct sf_thread *thread, uint64_t sampled_ns);
 
 /* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);

@@ -144,6 +144,16 @@ static void forget_rest(struct sf_thread *thread, uint64_t kept_ns)
 	thread->account.cpu_ns = kept_ns;
 }
 
+void sf_watch_forget_elsewhere(const struct sf_watch *watch, struct sf_thread *thread, uint64_t sampled_ns)
+{
+	const uint64_t before_ns = thread->account.cpu_ns;
+
+	if (!watch->most_unsampled_ns || before_ns <= sampled_ns + watch->most_unsampled_ns)
+		return;
+	forget_rest(thread, sampled_ns);
+	thread->account.awake_ns -= (int64_t)(before_ns - sampled_ns);
+}
+
 static bool is_end_known(const struct sf_watch *watch, const struct sf_thread *thread)
 {
 	struct sf_task_run run;
@@ -234,6 +244,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		forget_rest(thread, 0);
 	if (sf_watch_knows_by_samples(watch, thread) && !thread->begun)
 		forget_rest(thread, thread->before_ns);
+	sf_watch_forget_elsewhere(watch, thread, thread->batch.passed_ns);
 	sf_thread_balance(thread);
 	if (process)
 		sf_little_use_end(watch, process, thread, now_ns);
