@@ -284,7 +284,7 @@ void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 			  const struct sf_weight *weight);
 
-static uint64_t last_end_ns;
+static uint64_t last_end_ns, last_again_ns;
 
 static __attribute__((format(printf, 1, 2))) void tell(const char *format, ...)
 {
@@ -317,7 +317,8 @@ void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t p
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 			   const struct sf_weight *weight)
 {
-	(void)relay, (void)time_ns;
+	(void)relay;
+	last_again_ns = time_ns;
 	tell("again %u: cpu %llu us, %u ticks\n", thread->serial, (unsigned long long)weight->cpu_ns / 1000, weight->ticks);
 }
 
@@ -1656,19 +1657,23 @@ static void short_sleeps_are_the_last_one_s(void **state)
 	expect("end 4: 0 us\nagain 3: cpu 0 us, 2 ticks\nend 3: 0 us\nagain 2: cpu 0 us, 2 ticks\nend 2: 0 us\n");
 }
 
-/* By the record of its exit, where there is one since it came into sight. */
+/* By the record of its exit, where there is one since it came into sight. What is left of its sleeps has that time, too. */
 static void a_thread_ends_when_it_exited(void **state)
 {
 	uint64_t met_ns;
 
 	(void)state;
 	open_watch();
+	options.blocked_rate_mhz = 20000;
+	watch.recorded_until_ns = now_ns;
 	met_ns = begin_thread(41)->sleeps.met_ns;
 	begin_thread(42)->exited_ns = met_ns - 5 * MS;
 	begin_thread(43)->exited_ns = met_ns + 5 * MS;
+	sf_watch_find(&watch, 43)->sleeps.passed_ns = sf_watch_find(&watch, 43)->sleeps.sampled_ns = MS;
 	now_ns += 20 * MS;
 	sf_watch_end_thread(&watch, 3, now_ns);
 	assert_int_equal(last_end_ns, met_ns + 5 * MS);
+	assert_int_equal(last_again_ns, last_end_ns);
 	sf_watch_end_thread(&watch, 2, now_ns);
 	assert_int_equal(last_end_ns, now_ns);
 	sf_watch_end_thread(&watch, 1, now_ns);

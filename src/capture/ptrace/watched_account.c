@@ -228,6 +228,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
+	const uint64_t end_ns = end_of_thread(thread, now_ns);
 
 	sf_thread_settle(thread, now_ns, false, false);
 	settle_end(watch, thread);
@@ -238,7 +239,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (thread->sampled && !sf_thread_awake(thread) && !thread->is_refused)
 		sf_thread_sleep_until(thread, now_ns);
 	end_recorded_sleep(watch, thread);
-	sf_watch_extend_sleep(watch, thread, now_ns);
+	sf_watch_extend_sleep(watch, thread, end_ns);
 	thread->account.cpu_ns += thread->account.beyond_ns;
 	if (thread->is_refused)
 		forget_rest(thread, 0);
@@ -249,14 +250,14 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (process)
 		sf_little_use_end(watch, process, thread, now_ns);
 	put_off_sleep(watch, thread);
-	give_sleeps(watch, thread, now_ns);
+	give_sleeps(watch, thread, end_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (!thread->watched) /* --threads leaves it out: its time is nobody's loss */
 		forget_rest(thread, 0);
-	give_rest(watch, thread, now_ns);
-	give_events(watch, thread, now_ns);
+	give_rest(watch, thread, end_ns);
+	give_events(watch, thread, end_ns);
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
-	sf_relay_thread_end(watch->relay, thread, end_of_thread(thread, now_ns), cause_of_end(watch));
+	sf_relay_thread_end(watch->relay, thread, end_ns, cause_of_end(watch));
 }
