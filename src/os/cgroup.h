@@ -14,4 +14,7 @@ int sf_cgroup_open(const char *path, struct sf_error *err);
 /* Appends the processes that are in it, and in those below it. False: no memory. */
 bool sf_cgroup_processes(int fd, struct sf_ids *ret);
 
+/* Whether it has been removed since it was opened. Another one of its name is none that this folder shows. */
+bool sf_cgroup_is_removed(int fd);
+
 #endif

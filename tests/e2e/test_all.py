@@ -300,6 +300,24 @@ def test_a_control_group(stillframe, cgroup, tmp_path):
         recording.assert_accounts()
 
 
+def test_a_control_group_that_is_removed(stillframe, cgroup, tmp_path):
+    """One of the same name that is made later, as of a service that is started again, is another one."""
+    group, output = os.path.join(cgroup, "service"), tmp_path / "r.sfr"
+    os.mkdir(group)
+    try:
+        recorder = stillframe.start("record", "--cgroup", group, "-o", output)
+        process = subprocess.Popen(["sh", "-c", "echo $$ >%s/cgroup.procs; exec \"$@\"" % group, "sh", sys.executable, "-c", SPIN])
+        until(lambda: ticks_so_far(output) > 0 or recorder.poll() is not None, "it is sampled", 20)
+        process.kill()
+        process.wait()
+    finally:
+        until(lambda: not open(group + "/cgroup.procs").read(), "it is empty")
+        os.rmdir(group)
+    recorder.send_signal(signal.SIGINT)
+    done = stillframe.wait(recorder).ok()
+    assert "the control group was removed" in done.err, done
+
+
 @pytest.mark.parametrize("clock", ["cpu", "both"])
 def test_a_process_that_leaves_its_control_group(stillframe, cgroup, tmp_path, clock):
     """What it uses elsewhere is nobody's time, neither at its end nor where it comes back."""

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/cgroup.h"
+
 #define NOTED_PART 10                /* what was passed over or lost of many is said if it was one of so many, or more */
 
 /* Whether there is something to say. ret holds at least NOTE_SIZE bytes. */
@@ -87,6 +89,14 @@ static bool no_cpu(const struct sf_perf *perf, char *ret)
 	return *perf->no_cpu.text;
 }
 
+/* A service that is started anew has a new one. */
+static bool no_cgroup(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "the control group was removed while it was recorded: what ran in another one of its name since then "
+		 "is not sampled");
+	return perf->base.watch.cgroup && sf_cgroup_is_removed(perf->base.watch.cgroup);
+}
+
 static bool no_saved(const struct sf_perf *perf, char *ret)
 {
 	char why[sizeof(perf->no_saved.text)];
@@ -150,7 +160,7 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 
 /* To add one: a function above, and its place here, in the order of what matters most. */
 static note_fn *const notes[] = {
-	lost_records, over_budget, dropped_names, no_kernel, no_cpu, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings,
+	lost_records, over_budget, dropped_names, no_kernel, no_cpu, no_cgroup, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings,
 	gave_up_wakings, paused_sleeps, part_of_sleeps,
 };
 

@@ -2,6 +2,7 @@
 /* Control groups by their file system (kernel: Documentation/admin-guide/cgroup-v2.rst). */
 #include "os/cgroup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <mntent.h>
@@ -98,4 +99,9 @@ static bool add_all(int fd, struct sf_ids *ret, int depth)
 bool sf_cgroup_processes(int fd, struct sf_ids *ret)
 {
 	return add_all(fd, ret, 0);
+}
+
+bool sf_cgroup_is_removed(int fd)
+{
+	return faccessat(fd, "cgroup.procs", F_OK, 0) != 0 && errno == ENOENT;
 }
