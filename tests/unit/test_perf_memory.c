@@ -189,7 +189,7 @@ static size_t run_round(unsigned round)
 		append_task(i, PERF_RECORD_EXIT, pid_of(round, i), FIRST_PID);
 	sf_perf_batch(&perf, now_ns);
 	for (int i = 0; i < 3 && perf.base.watch.processes.n; i++, now_ns += 1000 * MS) {
-		perf.base.watch.next_scan_ns = perf.base.watch.next_list_ns = 0;
+		sf_watch_scan_soon(&perf.base.watch);
 		sf_watch_scan(&perf.base.watch, now_ns);
 	}
 	while (sf_perf_newcomers_next_ended(&perf.newcomers, UINT64_MAX))

@@ -77,7 +77,7 @@ static bool is_anothers(struct sf_perf *perf, const struct sf_perf_record *recor
 	if (record->type == PERF_RECORD_LOST || record->type == PERF_RECORD_THROTTLE ||
 	    !sf_watch_is_anothers(watch, record->pid, record->time_ns))
 		return false;
-	watch->next_scan_ns = watch->next_list_ns = 0;
+	sf_watch_scan_soon(watch);
 	return true;
 }
 

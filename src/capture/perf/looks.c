@@ -51,7 +51,7 @@ static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now
 			continue;
 		n_passed_over += passes;
 		if (passes == passed_over && !look(capture, thread, now_ns))
-			capture->watch.next_scan_ns = capture->watch.next_list_ns = 0; /* that ends it, when its last records are read */
+			sf_watch_scan_soon(&capture->watch); /* that ends it, when its last records are read */
 	}
 	return n_passed_over;
 }

@@ -196,7 +196,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 		sf_watch_end_kept(watch, now_ns);
 		if (some_go_on(perf))
 			return true;
-		watch->next_scan_ns = watch->next_list_ns = 0;
+		sf_watch_scan_soon(watch);
 		more = sf_watch_scan(watch, now_ns);
 	}
 	return more;

@@ -62,7 +62,7 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	int32_t origin;
 
 	if (sf_watch_find(watch, record->tid) || sf_watch_is_anothers(watch, record->pid, record->time_ns)) {
-		watch->next_scan_ns = watch->next_list_ns = 0;
+		sf_watch_scan_soon(watch);
 		return NULL;
 	}
 	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);

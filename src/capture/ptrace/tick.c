@@ -69,7 +69,7 @@ static void tick_at(struct sf_capture *capture, size_t i, uint64_t now_ns)
 
 	if (!tick_thread(capture, thread, now_ns)) {
 		thread->is_gone = true;
-		capture->watch.next_scan_ns = capture->watch.next_list_ns = 0;
+		sf_watch_scan_soon(&capture->watch);
 	}
 	while (capture->n_requested && sf_ptrace_answer(capture, false))
 		;

@@ -113,6 +113,12 @@ static inline bool sf_watch_knows_by_samples(const struct sf_watch *watch, const
  */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
+/* The next one is due, and lists all threads: something has changed, or has ended. */
+static inline void sf_watch_scan_soon(struct sf_watch *watch)
+{
+	watch->next_scan_ns = watch->next_list_ns = 0;
+}
+
 /* Ends what the last scan has kept, without a look at the others: the last records of it are read. */
 void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns);
 

@@ -297,7 +297,7 @@ bool sf_watch_look_to_hold(struct sf_watch *watch, struct sf_thread *thread, uin
 	thread->looked_ns = sf_now_ns();
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	if (!sf_thread_measure_and_look(thread, now_ns)) {
-		watch->next_scan_ns = watch->next_list_ns = 0;
+		sf_watch_scan_soon(watch);
 		return false;
 	}
 	sf_thread_measure_use(thread);
