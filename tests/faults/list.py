@@ -473,7 +473,7 @@ FAULTS = [
     ("capture/perf/sleeps.c", "perf->sleeps.paused_until_ns || ", "", "test_perf_sleeps"),
     ("capture/perf/sleeps.c", "\tsf_perf_events_end(&sleeps->wakings);\n", "\tif (sleeps->has_wakings)\n\t\tsf_perf_events_end(&sleeps->wakings);\n", "test_perf_sleeps"),
     ("capture/perf/shares.c", "record->tid, known_since(record, now_ns));", "record->tid, now_ns);", "test_perf_batch"),
-    ("capture/perf/shares.c", "else if (!sf_thread_measure(thread, sf_now_ns(), &ran))", "else if (!sf_thread_measure(thread, now_ns, &ran))", "test_perf_batch"),
+    ("capture/perf/shares.c", "if (!sf_thread_measure(thread, sf_now_ns(), &ran))", "if (!sf_thread_measure(thread, now_ns, &ran))", "test_perf_batch"),
     ("capture/perf/holds.c", " + unread_ns;", ";", "test_perf_kernel_time"),
     ("agent/sampler/thread_poll.c", "thread->sampled_asleep && waited_ns > most_ns ? most_ns : waited_ns", "waited_ns", "test_thread_poll"),
     ("agent/sampler/threads.c", "before_ns -= cpu_ns - thread->first_cpu_ns;", "before_ns -= 0;", "test_agent_threads"),
