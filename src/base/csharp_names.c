@@ -2,6 +2,7 @@
 /* Takes the names apart that the C# compiler makes; C#'s words for types. */
 #include "base/csharp_names.h"
 
+#define HASH_SIZE 64 /* of SHA-256, in hexadecimal digits */
 #define MAX_DEPTH                                                                                  \
 	8 /* names in names: a lambda in a local function in a top-level statement has three */
 
@@ -12,6 +13,7 @@ enum kind {
 	LOCAL_FUNCTION = 'g',
 	STATE_MACHINE = 'd',
 	ANONYMOUS_TYPE = 'f',
+	FILE_TYPE = 'F',
 	TYPE_PARAMETER = 'j',
 	ENTRY_POINT = '$',
 	ASYNC_ENTRY_POINT = 0,
@@ -96,11 +98,26 @@ void sf_csharp_put_method(struct sf_text *text, struct sf_piece name)
 	put_method(text, name, MAX_DEPTH);
 }
 
+/* A type of one file ("file class Name") is "<File>F", a hash of the file's path and "__Name". */
+static bool put_file_type(struct sf_text *text, struct sf_piece suffix)
+{
+	const size_t before = HASH_SIZE + strlen("__");
+
+	if (suffix.n <= before || memcmp(suffix.at + HASH_SIZE, "__", strlen("__")) != 0)
+		return false;
+	sf_text_put_n(text, suffix.at + before, suffix.n - before);
+	return true;
+}
+
 bool sf_csharp_put_type(struct sf_text *text, struct sf_piece name)
 {
 	struct made made;
 
-	if (!take_apart(name, &made) || made.kind != ANONYMOUS_TYPE)
+	if (!take_apart(name, &made))
+		return false;
+	if (made.kind == FILE_TYPE)
+		return put_file_type(text, made.suffix);
+	if (made.kind != ANONYMOUS_TYPE)
 		return false;
 	sf_text_put(text, "AnonymousType");
 	return true;

@@ -16,8 +16,8 @@
  */
 void sf_csharp_put_method(struct sf_text *text, struct sf_piece name);
 
-/* Adds a readable name for a type that the compiler made, where there is one: an anonymous type.
- * False: there is none. */
+/* Adds a readable name for a type whose name the compiler made, where there is one: of an anonymous type, and of a type
+ * of one file. `name` is without "`2". False: there is none. */
 bool sf_csharp_put_type(struct sf_text *text, struct sf_piece name);
 
 /* Whether the type is the state machine of an iterator or of an asynchronous method, and the name

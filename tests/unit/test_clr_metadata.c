@@ -101,6 +101,9 @@ static const struct {
 	{ "<>f__AnonymousType0`2.get_A", "AnonymousType<A, B>.A.get()", 0 },
 	{ "Demo.Thing.Demo.IThing.Do", "Demo.Thing.Demo.IThing.Do()", 45 },
 	{ "Demo.Thing.Demo.IThing.get_Count", "Demo.Thing.Demo.IThing.Count.get()", 45 },
+	{ "Demo.<Program>FD837EAC3E075EDE3568E5757EF0B1B23BD9455F8162945BB720570668BFAC022__Hidden`1.Count",
+	  "Demo.Hidden<T>.Count(Hidden<T>)", 46 },
+	{ "Demo.Pairs+<>c.<Sum>b__0_1", "Demo.Pairs.Sum.lambda#1(AnonymousType<int, string>)", 47 },
 };
 
 static void known_names_and_lines(void **state)

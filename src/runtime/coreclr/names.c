@@ -91,8 +91,7 @@ void sf_clr_put_type(struct sf_text *text, const struct sf_clr_metadata *metadat
 			put_namespace(text, metadata, chain.rows[i]);
 		else
 			sf_text_put(text, ".");
-		if (!sf_csharp_put_type(text, sf_piece_of(name)))
-			sf_clr_put_simple_name(text, name);
+		sf_clr_put_simple_name(text, name);
 		put_parameters(text, &scope, false, seen, arity);
 		seen += arity;
 	}

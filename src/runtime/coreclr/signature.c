@@ -43,7 +43,10 @@ static bool put_type(struct sf_text *text, const struct sf_clr_scope *scope,
 
 void sf_clr_put_simple_name(struct sf_text *text, const char *name)
 {
-	sf_text_put_n(text, name, strcspn(name, "`"));
+	const struct sf_piece simple = { name, strcspn(name, "`") };
+
+	if (!sf_csharp_put_type(text, simple))
+		sf_text_put_n(text, simple.at, simple.n);
 }
 
 /* Types that have a keyword in C#, but no code in signatures where they are named as a class. */
