@@ -17,6 +17,7 @@
 
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/clr_rounds.h"
+#include "agent/coreclr/clr_stack.h"
 #include "agent/coreclr/clr_walked.h"
 #include "agent/sampler/sampler.h"
 #include "form.h"
@@ -25,6 +26,8 @@
 
 #define RESULT(number) ((int32_t)(number))
 #define CONTEXT 0xc20                /* bytes, as of .NET 8 */
+#define CONTEXT_PC 0xf8
+#define NO_THREAD INT32_MAX          /* and so no second walk */
 #define POOL 32768                   /* frames of one suspension */
 
 static struct sampling sampling;
@@ -40,6 +43,7 @@ static struct {
 	bool wrong_order, wrong_hold, wrong_repeat;
 	uintptr_t walked;            /* in this suspension */
 	unsigned n_frames;           /* of each stack; more than fit: until it is told to stop */
+	uint64_t native_pc;          /* of each third frame */
 	unsigned n_listed;           /* how often the thread is listed */
 	uint32_t n_said;             /* what Next says, 0: the truth */
 	unsigned n_aborted;          /* walks that the callback has ended */
@@ -153,6 +157,7 @@ static int32_t snapshot(void *self, uintptr_t thread, sf_clr_snapshot_fn *callba
 	runtime.wrong_order |= !atomic_load(&runtime.suspended) || flags != 1 || seed || size;
 	runtime.wrong_repeat |= runtime.walked == thread;
 	runtime.walked = thread;
+	memcpy(context + CONTEXT_PC, &runtime.native_pc, sizeof(runtime.native_pc));
 	atomic_store(&runtime.walking, true);
 	if (runtime.walk_us)
 		usleep(runtime.walk_us);
@@ -408,6 +413,33 @@ static void test_more_frames_than_there_is_room_for(void **state)
 	assert_int_equal(runtime.n_aborted, atomic_load(&runtime.n[SNAPSHOT]));
 }
 
+/* The native frames of a stack have a place of their own, whose end is not that of the stack. */
+static void test_more_native_frames_than_there_is_room_for(void **state)
+{
+	struct sf_clr_captured captured[6];
+	struct sf_frame frames[2];
+	struct sf_workspace *workspace;
+
+	(void)state;
+	begin();
+	burn_until(SNAPSHOT, 1);
+	end();
+	runtime.n_frames = 6;
+	runtime.native_pc = 0x1234;
+	workspace = sf_workspace_create(&sf_handler.code.memory, 64, 8192);
+	assert_non_null(workspace);
+	for (uint32_t room = 0; room <= 2; room++) {
+		struct sf_clr_pool pool = { captured, frames, 0, 0, 6, room };
+		struct sf_clr_stack stack;
+
+		sf_clr_stack_capture(&pool, (struct sf_clr_info *)(void *)&object, workspace, NULL, 1, NO_THREAD, &stack);
+		assert_int_equal(stack.n, 6);
+		assert_int_equal(pool.n_frames, room);
+		assert_int_equal(stack.is_full, room < 2);
+	}
+	sf_workspace_destroy(workspace);
+}
+
 /* One thread that is listed often is walked once, and a number of threads beyond the array is not believed. */
 static void test_a_list_that_makes_no_sense(void **state)
 {
@@ -559,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_the_runtime_is_always_resumed),
 		cmocka_unit_test_setup_teardown(test_no_frames, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_more_frames_than_there_is_room_for, set_up, clean),
+		cmocka_unit_test_setup_teardown(test_more_native_frames_than_there_is_room_for, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_a_list_that_makes_no_sense, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_a_thread_that_ends_waits_for_the_walk, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_it_does_not_wait_for_ever, set_up, clean),

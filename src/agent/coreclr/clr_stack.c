@@ -13,7 +13,7 @@
 #include "frozen/signal/handler.h"
 
 #define N_CAPTURED 32768u
-#define N_FRAMES 16384u
+#define N_FRAMES 65536u              /* 64 for each thread of a round */
 
 #define REGISTER_CONTEXT 1u          /* COR_PRF_SNAPSHOT_REGISTER_CONTEXT */
 
@@ -123,16 +123,17 @@ static void prepare(struct sf_workspace *workspace, const struct sf_code_map *ma
 	};
 }
 
-/* The trace's frames into the pool. False: there is no room. */
-static bool keep_frames(struct sf_clr_pool *pool, const struct sf_trace *trace, uint32_t *first_ret, uint32_t *n_ret)
+/* The trace's frames into the pool. */
+static void keep_frames(struct sf_clr_pool *pool, const struct sf_trace *trace, struct sf_clr_stack *stack,
+			uint32_t *first_ret, uint32_t *n_ret)
 {
-	if (trace->n_frames > pool->frames_capacity - pool->n_frames)
-		return false;
+	stack->is_full |= trace->n_frames > pool->frames_capacity - pool->n_frames;
+	if (stack->is_full)
+		return;
 	memcpy(pool->frames + pool->n_frames, trace->frames, trace->n_frames * sizeof(*trace->frames));
 	*first_ret = pool->n_frames;
 	*n_ret = trace->n_frames;
 	pool->n_frames += trace->n_frames;
-	return true;
 }
 
 /* The frame that the runtime has reported. The rules of a call are those of the byte before its return address. */
@@ -145,7 +146,8 @@ static void make_return_address(struct sf_frame *frame)
 }
 
 /* Native frames that called managed code, up to the next managed frame or the thread's first one. */
-static void fill_hole(struct sf_clr_pool *pool, struct sf_workspace *workspace, struct sf_clr_captured *hole)
+static void fill_hole(struct sf_clr_pool *pool, struct sf_workspace *workspace, struct sf_clr_stack *stack,
+		      struct sf_clr_captured *hole)
 {
 	struct sf_still *still = &workspace->still;
 
@@ -160,17 +162,16 @@ static void fill_hole(struct sf_clr_pool *pool, struct sf_workspace *workspace, 
 	hole->end = (uint8_t)sf_workspace_walk(workspace, still);
 	if (workspace->trace.n_frames)
 		make_return_address(&workspace->trace.frames[0]);
-	if (!keep_frames(pool, &workspace->trace, &hole->first, &hole->n))
-		hole->end = SF_END_DEPTH;
+	keep_frames(pool, &workspace->trace, stack, &hole->first, &hole->n);
 }
 
-static void fill_holes(struct sf_clr_pool *pool, struct sf_workspace *workspace, const struct sf_clr_stack *stack)
+static void fill_holes(struct sf_clr_pool *pool, struct sf_workspace *workspace, struct sf_clr_stack *stack)
 {
 	for (uint32_t i = 0; i < stack->n; i++) {
 		struct sf_clr_captured *captured = &pool->captured[stack->first + i];
 
 		if (!captured->function && captured->regs[SF_CLR_N_REGS - 1])
-			fill_hole(pool, workspace, captured);
+			fill_hole(pool, workspace, stack, captured);
 	}
 }
 
@@ -201,7 +202,7 @@ static void walk_too(struct sf_clr_pool *pool, struct sf_workspace *workspace, i
 	if (!find_place(still, tid))
 		return;
 	stack->own_end = (uint8_t)sf_handler_walk(&sf_handler.code, workspace, still, entry);
-	keep_frames(pool, &workspace->trace, &stack->own, &stack->n_own);
+	keep_frames(pool, &workspace->trace, stack, &stack->own, &stack->n_own);
 }
 
 void sf_clr_stack_capture(struct sf_clr_pool *pool, struct sf_clr_info *info, struct sf_workspace *workspace,
