@@ -122,6 +122,7 @@ static const char *what_is_missing(const struct import *import, const struct sf_
 	return NULL;
 }
 
+/* Where something is missing, the recording is not complete, and the note says why. */
 static bool note_missing(struct import *import, const struct sf_error *stopped,
 			 struct sf_error *err)
 {
@@ -130,6 +131,7 @@ static bool note_missing(struct import *import, const struct sf_error *stopped,
 
 	if (!what)
 		return true;
+	sf_recording_cut_short(import->recording);
 	snprintf(text, sizeof(text), "%s What stands before that is here.", what);
 	return import->sink.note(import->sink.arg, import->feed.pid, text, err);
 }
@@ -227,6 +229,8 @@ bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profil
 	sf_leftover_add(folder);
 	sf_leftover_add(path);
 	done = import_open(fd, name, path, err) && sf_profile_load(path, &options, ret, err);
+	if (done)
+		(*ret)->bytes_missing = !(*ret)->complete; /* of the stream */
 	unlink(path);
 	rmdir(folder);
 	sf_leftover_forget(path);

@@ -73,7 +73,7 @@ static void it_is_cut_at_every_byte(void **state)
 			whole++;
 		assert_int_equal(profile->n_samples, whole);
 		assert_int_equal(profile->n_notes, size != built.size);
-		assert_true(profile->complete);
+		assert_int_equal(profile->complete, size == built.size);
 		sf_profile_destroy(profile);
 	}
 }
@@ -117,6 +117,7 @@ static void what_is_missing_is_said(void **state)
 	assert_int_equal(profile->rate_mhz, 199000);
 	assert_int_equal(profile->start_unix_ns, 1700000000000000000);
 	assert_non_null(strstr(note_of(profile, 0), "has no end"));
+	assert_non_null(strstr(sf_profile_cut(profile), "the end of the file is missing"));
 	sf_profile_destroy(profile);
 	profile = load(built.size - 1);
 	assert_non_null(strstr(note_of(profile, 0), "cut off"));
