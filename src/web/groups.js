@@ -4,8 +4,8 @@
 const GROUPINGS = [
 	{ value: "none", text: "Functions only" },
 	{ value: "process", text: "By process",
-		name: (thread) => thread.process || "[no name]", member: (thread) => thread.process_number,
-		id: (thread) => thread.pid, word: "pid" },
+		name: (thread) => thread.process_number ? thread.process || "[no name]" : thread.name,
+		member: (thread) => thread.process_number, id: (thread) => thread.pid, word: "pid" },
 	{ value: "thread", text: "By thread",
 		name: (thread) => thread.name, member: (thread) => thread, id: (thread) => thread.tid, word: "tid" },
 ];
@@ -22,12 +22,13 @@ function groupThreads(grouping) {
 		return groups.get(name).number;
 	});
 	const names = [...groups].map(([name, group]) =>
-		group.members.size > 1 ? `${name} × ${countText(group.members.size)}` : `${name} (${grouping.word} ${group.id})`);
+		group.members.size > 1 ? `${name} × ${countText(group.members.size)}` :
+		group.id ? `${name} (${grouping.word} ${group.id})` : name);
 	return { of, names };
 }
 
-// Which groupings this recording has: more than one process, more than one thread.
-const nProcesses = new Set(threads.map((thread) => thread.process_number)).size;
+// Which groupings this recording has: more than one process, more than one thread. Time of no known thread is of no process.
+const nProcesses = new Set(threads.map((thread) => thread.process_number).filter((number) => number)).size;
 const groupings = GROUPINGS.filter((grouping) =>
 	grouping.value === "none" || (grouping.value === "process" ? nProcesses : threads.length) > 1);
 

@@ -272,6 +272,23 @@ test("several processes are groups from the start", async () => {
 	assert.deepEqual(opened.faults, []);
 });
 
+test("time of no known thread is of no process", async () => {
+	const none = ({ threads }) => Object.assign(threads.find((thread) => thread.tid === 102),
+		{ name: "[not seen]", process: "", process_number: 0, pid: 0, tid: 0 });
+	let opened = await openPage(browser, changedExport(fakeExport("html"), "none", none));
+	assert.equal(await opened.page.locator("#grouping option[value=process]").count(), 0);
+	await opened.page.close();
+	opened = await openPage(browser, changedExport(fakeExport("html"), "none-of-two", (data) => {
+		none(data);
+		data.threads[0].process_number = 2;
+	}));
+	await opened.page.focus("#graph");
+	await pressed(opened.page, "ArrowDown");
+	assert.match(await status(opened.page), /^\[not seen\], 68\.5 %/);
+	await opened.page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
 test("a process with the pid of an earlier one of the same name is another one", async () => {
 	const opened = await openPage(browser, changedExport(fakeExport("html"), "again", ({ threads }) => {
 		threads.find((thread) => thread.tid === 102).process_number = 2;

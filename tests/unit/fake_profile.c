@@ -59,10 +59,10 @@ static struct sf_profile_node nodes[] = {
 };
 
 static struct sf_profile_thread threads[] = {
-	{ .pid = 100, .tid = 101, .name = WORKER, .process_name = PROGRAM,
+	{ .process = 1, .pid = 100, .tid = 101, .name = WORKER, .process_name = PROGRAM,
 	  .cpu_counted_ns = 15500000 },
-	{ .pid = 100, .tid = 102, .name = IO, .process_name = PROGRAM },
-	{ .pid = 100, .tid = 103, .name = WORKER, .process_name = PROGRAM,
+	{ .process = 1, .pid = 100, .tid = 102, .name = IO, .process_name = PROGRAM },
+	{ .process = 1, .pid = 100, .tid = 103, .name = WORKER, .process_name = PROGRAM,
 	  .cpu_counted_ns = 5000000 },
 };
 

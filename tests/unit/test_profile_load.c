@@ -313,6 +313,33 @@ static void only_matching_threads_are_kept(void **state)
 	sf_profile_destroy(profile);
 }
 
+/* Time of no known thread belongs to no process, and no thread's name matches for it. */
+static void time_of_no_thread_is_nobodys(void **state)
+{
+	const struct sf_lost lost = { .ticks = 1, .cpu_ns = MS };
+	struct sf_recording *recording = small_start(small_path("none.sfr"));
+	const uint32_t one = small_thread(recording, 101, "one");
+	struct sf_filter filter = { .threads = "." };
+	struct sf_profile *profile;
+	struct sf_error err;
+	(void)state;
+
+	small_sample(recording, 0, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1), SF_STATE_RUNNING, 5, 5);
+	sf_recording_loss(recording, 0, SF_LOSS_UNSEEN, &lost);
+	small_names(recording);
+	small_finish(recording);
+	profile = small_load(small_path("none.sfr"));
+	assert_int_equal(profile->n_threads, 2);
+	assert_int_equal(profile->threads[1].process, 0);
+	assert_int_equal(profile->threads[1].pid, 0);
+	assert_string_equal(profile->strings[profile->threads[1].process_name], "");
+	assert_true(sf_profile_filter(profile, &filter, &err));
+	assert_int_equal(profile->n_threads, 1);
+	assert_int_equal(profile->n_samples, 1);
+	assert_int_equal(profile->n_losses, 0);
+	sf_profile_destroy(profile);
+}
+
 /* A sample with two labels is kept by either, and is in the sums of both. */
 static void a_second_label_counts_too(void **state)
 {
@@ -456,6 +483,7 @@ int main(void)
 		TEST(flipped_bytes_are_no_crash),
 		TEST(a_place_to_read_only_is_enough),
 		TEST(only_matching_threads_are_kept),
+		TEST(time_of_no_thread_is_nobodys),
 		TEST(a_second_label_counts_too),
 		TEST(only_one_label_is_kept),
 		TEST(notes_are_text),

@@ -38,14 +38,11 @@ static uint32_t unseen_node(struct sf_loader *loader)
 	return (uint32_t)loader->nodes.n - 1;
 }
 
-/* Threads that came and went are in no row of the file. Their CPU time is that of one more thread, of the first process. */
+/* Threads that came and went are in no row of the file. Their CPU time is that of one more thread, of no known process. */
 static bool add_unknown_thread(struct sf_loader *loader, uint32_t *ret)
 {
-	const struct sf_profile_thread *first = loader->threads.n ? &loader->threads.items[0] : NULL;
-	struct sf_profile_thread thread = {
-		.pid = first ? first->pid : 0,
+	const struct sf_profile_thread thread = {
 		.name = sf_loader_string(loader, SF_UNSEEN_NAME),
-		.process_name = first ? first->process_name : 0,
 		.end_ns = loader->profile->duration_ns,
 	};
 

@@ -121,7 +121,7 @@ static void keep_threads(struct sf_profile *profile, const regex_t *regex, uint3
 		const char *name = sf_profile_string(profile, profile->threads[i].name);
 
 		new_numbers[i] = DROPPED;
-		if (regexec(regex, name, 0, NULL, 0) != 0)
+		if (!profile->threads[i].tid || regexec(regex, name, 0, NULL, 0) != 0) /* no id: it stands for no known thread */
 			continue;
 		new_numbers[i] = kept;
 		profile->threads[kept++] = profile->threads[i];
