@@ -107,6 +107,8 @@ static bool report_file(const char *path, const struct report_options *chosen,
 	struct sf_filter filter = { .threads = chosen->threads, .label = chosen->label };
 	struct sf_report report = {
 		.path = path,
+		.threads = chosen->threads,
+		.label = chosen->label,
 		.only = chosen->by - 1,
 		.top = chosen->top,
 		.depth = chosen->depth,

@@ -36,6 +36,7 @@ struct sf_report {
 	const char *path;
 	const struct sf_profile *profile;
 	const struct sf_aggregate *aggregate;
+	const char *threads, *label; /* by which samples were chosen; NULL: by none */
 	int only;             /* enum sf_section, or -1: all */
 	uint32_t top;         /* rows of a table; 0: 20 in text, all in JSON */
 	uint32_t depth;       /* of the tree, in lines */

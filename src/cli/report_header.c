@@ -77,6 +77,22 @@ static void print_how(const struct sf_profile *profile, const struct sf_output *
 	putc('\n', output->file);
 }
 
+/* All below is about these samples only. */
+static void print_chosen(const struct sf_report *report, const struct sf_output *output)
+{
+	if (report->threads) {
+		print_label(output, "threads");
+		fputs("matching ", output->file);
+		sf_print_cut(output->file, report->threads, output->width - 21);
+		putc('\n', output->file);
+	}
+	if (report->label) {
+		print_label(output, "label");
+		sf_print_cut(output->file, report->label, output->width - 12);
+		putc('\n', output->file);
+	}
+}
+
 static void print_ticks(const struct sf_aggregate *sums, const struct sf_output *output)
 {
 	char all[32], ticks[32], samples[32], lost[32];
@@ -184,6 +200,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	fprintf(output->file, "%s\n", sf_colour(output, SF_PLAIN));
 	print_when(profile, output);
 	print_how(profile, output);
+	print_chosen(report, output);
 	print_ticks(sums, output);
 	if (profile->measure.name)
 		print_measure(report, output);

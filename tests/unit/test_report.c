@@ -409,7 +409,8 @@ static void what_was_not_seen_is_a_row(void **state)
 	text = REPORT(SF_EXIT_OK, "--clock", "offcpu", sample_path);
 	assert_has_not(text, "[not seen]\n");
 	free(text);
-	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", sample_path);
+	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", "--threads", "^on", sample_path);
+	assert_has(text, "\n  threads   matching ^on\n  label     trace=4bf9\n");
 	assert_has_not(text, "[not seen]");
 	free(text);
 }
