@@ -41,6 +41,10 @@ bool sf_output_file_check(const char *path, struct sf_error *err)
 {
 	struct stat status;
 
+	if (!*path) {
+		sf_fail(err, SF_E_INPUT, "the name of the file to write is empty");
+		return sf_fail_hint(err, "Give another name with -o.");
+	}
 	if (lstat(path, &status) == 0)
 		return is_ours(&status, path, err);
 	return errno == ENOENT || fail_to_write(path, err);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,12 +97,23 @@ static void test_a_whole_file_stays(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+static void test_an_empty_name_is_said(void **state)
+{
+	struct sf_draft draft;
+	struct sf_error err;
+
+	(void)state;
+	assert_false(sf_draft_open(&draft, "", &err));
+	assert_non_null(strstr(err.text, "is empty"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_signal_leaves_no_half_file),
 		cmocka_unit_test(test_a_signal_that_is_ignored_ends_nothing),
 		cmocka_unit_test(test_a_whole_file_stays),
+		cmocka_unit_test(test_an_empty_name_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
