@@ -56,6 +56,9 @@ void sf_sanitize(char *text);
 /* The same for a text that is shown only here, such as a path that the user gave. */
 void sf_print_clean(FILE *file, const char *text);
 
+/* A word for the shell, as it is: between quotes, unless it is plain. */
+void sf_print_word(FILE *file, const char *word);
+
 /* Whether `text` is clean. A tab is. */
 bool sf_is_text(const char *text);
 

@@ -83,6 +83,20 @@ void sf_print_clean(FILE *file, const char *text)
 	free(clean);
 }
 
+void sf_print_word(FILE *file, const char *word)
+{
+	const bool plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")];
+
+	if (plain) {
+		fputs(word, file);
+		return;
+	}
+	putc('\'', file);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word }, file);
+	putc('\'', file);
+}
+
 bool sf_is_text(const char *text)
 {
 	while (*text) {

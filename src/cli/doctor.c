@@ -145,21 +145,6 @@ static void offer_rights(const struct sf_output *output)
 	sf_print_wrapped(output->file, text, strlen(text), 0, 0);
 }
 
-/* A word for the shell: between quotes, unless it is plain. */
-static void print_word(const char *word)
-{
-	const bool plain = !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")];
-
-	if (plain) {
-		fputs(word, stdout);
-		return;
-	}
-	putchar('\'');
-	for (; *word; word++)
-		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word }, stdout);
-	putchar('\'');
-}
-
 /* The kernel gives no rights to files of a file system that is mounted so. */
 static void warn_of_mount(const char *path)
 {
@@ -181,7 +166,7 @@ static int print_setcap(void)
 	}
 	path[n] = 0;
 	printf("sudo setcap %s+ep ", sf_rights_setcap(SF_ALL_RIGHTS, rights, sizeof(rights)));
-	print_word(path);
+	sf_print_word(stdout, path);
 	putchar('\n');
 	warn_of_mount(path);
 	return SF_EXIT_OK;

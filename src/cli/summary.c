@@ -3,6 +3,7 @@
 #include "cli/summary.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/output.h"
@@ -183,6 +184,20 @@ static void print_cut(FILE *out, const struct sf_recording_totals *totals)
 		sf_format_count(saved, totals->samples - totals->unsaved), sf_format_count(all, totals->samples));
 }
 
+/* Commands that can be pasted: no name is several words, or an option. */
+static void print_next(FILE *out, const char *path)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%s%s", *path == '-' ? "./" : "", path);
+	sf_sanitize(name);
+	fputs("   look: stillframe report ", out);
+	sf_print_word(out, name);
+	fputs("\n                 picture: stillframe export --format html ", out);
+	sf_print_word(out, name);
+	fputc('\n', out);
+}
+
 void sf_print_summary(FILE *out, const struct sf_session_options *options,
 		      const struct sf_session_result *result, const char *name, bool whole)
 {
@@ -202,9 +217,5 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 		print_cut(out, &result->totals);
 	fputs(whole ? "  wrote " : "  kept  ", out);
 	sf_print_clean(out, options->output);
-	fputs("   look: stillframe report ", out);
-	sf_print_clean(out, options->output);
-	fputs("\n                 picture: stillframe export --format html ", out);
-	sf_print_clean(out, options->output);
-	fputc('\n', out);
+	print_next(out, options->output);
 }

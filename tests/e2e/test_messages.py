@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -59,6 +60,13 @@ def test_usage(stillframe, arguments, word):
     done = stillframe(*arguments, timeout=20).fails(2)
     assert done.out == "", done
     assert word in done.err, done
+
+
+@pytest.mark.parametrize("name", ["two words.sfr", "-d.sfr", "it's $(id).sfr"])
+def test_the_next_command_can_be_pasted(stillframe, name):
+    done = stillframe("record", "-o", name, "--", os.path.join(PROGRAMS, "busy_split"), "0.1")
+    command, = re.findall(r"look: (stillframe report .*)", done.err)
+    assert stillframe(*shlex.split(command)[1:]).ok().out, done
 
 
 def test_no_command_at_all(stillframe):
