@@ -161,7 +161,7 @@ static bool send_go(const struct sf_launched *launched, const struct sf_child_ne
 /* Of a command that execvp() does not find. A path needs no advice, unless something is there. */
 static bool advise(const char *name, struct sf_error *err)
 {
-	if (strspn(name, "0123456789") == strlen(name))
+	if (*name && strspn(name, "0123456789") == strlen(name))
 		return sf_fail_hint(err, "A process that runs goes behind -p: stillframe record -p %s", name);
 	if (!strchr(name, '/'))
 		return sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name);

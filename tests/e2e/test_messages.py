@@ -157,6 +157,7 @@ def test_no_such_command(stillframe, tmp_path):
     assert done.status == 127 and "/no/such/program" in done.err, done
     assert "PATH" not in done.err, done
     assert "PATH" in stillframe("record", "--", "no-such-program").fails(127).err
+    assert "-p" not in stillframe("record", "--", "").fails(127).err
     assert "stillframe record -p 4242" in stillframe("record", "4242").fails(127).err
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
