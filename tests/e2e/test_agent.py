@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, need, needs_agent
+from conftest import AGENT, PROGRAMS, need, need_root, needs_agent
 from processes import read
 from recordings import Report
 
@@ -354,6 +354,16 @@ def test_a_filter_that_kills(stillframe, inside, tmp_path, forbidden, begins):
         told = "stillframe: a system-call filter (seccomp) would end this process for: "
         assert told + forbidden.split(",")[0] in ran.said, ran
         assert not out.exists()
+
+
+def test_a_filter_of_a_process_of_many_groups(inside, tmp_path):
+    """Its status is long: that there is a filter stands behind the groups."""
+    need_root()
+    groups = ",".join(str(10 ** 9 + i) for i in range(1000))
+    variables = ["LD_PRELOAD=" + AGENT, "STILLFRAME_VERBOSE=1", "STILLFRAME=out=%s" % (tmp_path / "under.sfs")]
+    ran = inside(["setpriv", "--groups", groups, os.path.join(PROGRAMS, "in_filter"), "timer_create", "/usr/bin/env", *variables,
+                  os.path.join(PROGRAMS, "busy_split"), "0.3", "1"], options=None).ok()
+    assert "total_seconds" in ran.said and "would end this process for: timer_create" in ran.said, ran
 
 
 def test_a_filter_that_asks_somebody(inside):

@@ -92,6 +92,14 @@ def test_signals_taken_by_hand(inside, walk):
     assert "foreign 0" in ran.said and "early 0" in ran.said, ran
 
 
+def test_signals_that_are_pending_in_a_process_of_many_groups(inside):
+    """Its status is long: the pending signals stand behind the groups. What the program sees as pending it may wait for."""
+    need_root()
+    groups = ",".join(str(10 ** 9 + i) for i in range(1000))
+    ran = inside(["setpriv", "--groups", groups, program("in_pending"), 0, 0.2], options="rate=1khz").ok()
+    assert ran.said.startswith("nothing: 0, took 0\n") and ran.said.endswith("nothing more: 0, took 0\n"), ran
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 

@@ -122,14 +122,19 @@ void sf_own_fd_path(int fd, char ret[SF_OWN_FD_PATH])
 	put_number(put_text(ret, "/proc/self/fd/"), (uint32_t)fd);
 }
 
-bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size)
+static long open_own(int32_t tid, const char *name)
 {
 	char path[64], *at = put_text(path, FOLDER);
-	long fd, n;
 
 	at = put_text(put_number(at, (uint32_t)tid), "/");
 	put_text(at, name);
-	fd = sf_raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	return sf_raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size)
+{
+	long fd = open_own(tid, name), n;
+
 	if (fd < 0)
 		return false;
 	n = sf_raw3(SYS_read, fd, ret, size - 1);
@@ -157,30 +162,63 @@ char sf_own_letter(int32_t tid)
 	return p && p[1] ? p[2] : 0;
 }
 
-/* Whether the signal is in the set that this field of a status has; `unknown`: there is no such field. */
-static bool is_in_set(const char *status, const char *field, int signal, bool unknown)
-{
-	const char *p = strstr(status, field);
+/* The value of a field, which comes in pieces. */
+struct search {
+	const char *field;
+	size_t matched;    /* so many bytes of the field stand before what comes next */
+	char *ret;
+	size_t size, used;
+};
 
-	if (!p)
+/* True: the value has ended. The field's first byte, the end of a line, is at no other place in it. */
+static bool take(struct search *search, char c)
+{
+	if (search->field[search->matched]) {
+		search->matched = c == search->field[search->matched] ? search->matched + 1 : c == *search->field;
+		return false;
+	}
+	if (c != '\n' && search->used + 1 < search->size)
+		search->ret[search->used++] = c;
+	return c == '\n';
+}
+
+bool sf_own_status(int32_t tid, const char *field, char *ret, size_t size)
+{
+	struct search search = { .field = field, .ret = ret, .size = size };
+	char piece[512];
+	bool ended = false;
+	long fd = open_own(tid, "status"), n;
+
+	if (fd < 0)
+		return false;
+	while (!ended && (n = sf_raw3(SYS_read, fd, piece, sizeof(piece))) > 0) {
+		for (long i = 0; i < n && !ended; i++)
+			ended = take(&search, piece[i]);
+	}
+	sf_raw1(SYS_close, fd);
+	ret[search.used] = 0;
+	return ended;
+}
+
+/* Whether the signal is in the set that this field of a thread's status has; `unknown`: the field cannot be read. */
+static bool is_in_set(int32_t tid, const char *field, int signal, bool unknown)
+{
+	char text[32];
+	const char *p = text;
+
+	if (!sf_own_status(tid, field, text, sizeof(text)))
 		return unknown;
-	p += strlen(field);
 	return number(&p, 16) >> (signal - 1) & 1;
 }
 
 bool sf_own_blocks(int32_t tid, int signal)
 {
-	char text[4096];
-
-	return sf_own_read(tid, "status", text, sizeof(text)) && is_in_set(text, "\nSigBlk:", signal, false);
+	return is_in_set(tid, "\nSigBlk:", signal, false);
 }
 
 bool sf_own_process_has_pending(int signal)
 {
-	char text[2048]; /* the caller may be a handler on a small stack */
-
-	return !sf_own_read((int32_t)sf_raw0(SYS_gettid), "status", text, sizeof(text)) ||
-	       is_in_set(text, "\nShdPnd:", signal, true);
+	return is_in_set((int32_t)sf_raw0(SYS_gettid), "\nShdPnd:", signal, true);
 }
 
 /*

@@ -32,6 +32,12 @@ bool sf_own_has_none(unsigned n_own);
  */
 bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size);
 
+/*
+ * The value of this field of the thread's status, "\nName:\t", cut to size - 1; false where there is none. A status may be long:
+ * a process has up to 65,536 groups. Signal-safe, with little stack.
+ */
+bool sf_own_status(int32_t tid, const char *field, char *ret, size_t size);
+
 /* A path by which the file of a descriptor can be opened again, also where the descriptor has O_PATH. */
 #define SF_OWN_FD_PATH 32
 void sf_own_fd_path(int fd, char ret[SF_OWN_FD_PATH]);

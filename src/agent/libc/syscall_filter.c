@@ -189,13 +189,9 @@ static bool try_in_children(struct trial *trial, struct sf_error *err)
 /* proc(5), status: 2 is a filter. */
 static bool is_filtered(void)
 {
-	char text[4096];
-	const char *line;
+	char mode[8];
 
-	if (!sf_own_read((int32_t)sf_raw0(SYS_gettid), "status", text, sizeof(text)))
-		return false;
-	line = strstr(text, "\nSeccomp:\t");
-	return line && line[strlen("\nSeccomp:\t")] == '2';
+	return sf_own_status((int32_t)sf_raw0(SYS_gettid), "\nSeccomp:\t", mode, sizeof(mode)) && *mode == '2';
 }
 
 static bool look(const struct sf_filter_call *first, struct sf_error *err)
