@@ -386,7 +386,7 @@ INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__
               "sigaltstack", "pthread_create", "pthread_exit", "thrd_exit", "fork", "daemon", "forkpty", "syscall", "prctl", "execve", "execveat", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve",
               "posix_spawn", "posix_spawnp",
               "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "initgroups",
-              "unshare", "setns", "dlclose",
+              "unshare", "setns", "dlclose", "fallocate", "fallocate64", "posix_fallocate", "posix_fallocate64",
               "stat", "stat64", "fstatat", "fstatat64", "__xstat", "__xstat64", "__fxstatat", "__fxstatat64"}
 # What a Java virtual machine calls in an agent (src/agent/java/jvm.c).
 JVM_AGENT = {"Agent_OnLoad", "Agent_OnAttach", "Agent_OnUnload"}

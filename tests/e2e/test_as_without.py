@@ -90,6 +90,8 @@ ROWS = [
     *(Row("in_cramped", str(column)) for column in range(4)),
     # Signals that are pending.
     *(Row("in_pending", str(column)) for column in range(4)),
+    # Long calls that a signal undoes.
+    *(Row("in_undone", str(column)) for column in range(4)),
     # Loads from odd addresses end it for a while.
     *(Row("in_aligned", str(column)) for column in range(4)),
     # Addresses at which there is nothing.

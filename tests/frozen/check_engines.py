@@ -12,7 +12,7 @@ import sys
 
 # Of a name that is the name of something else, too, only the forms that mean the engine are looked for: there.
 ALSO = {"signal": r".*", "ptrace": r"os/", "perf": r"os/|agent/|frozen/signal/",
-        "bpf": r"os/|frozen/trace\.h|base/foreign_file\.c"}
+        "bpf": r"os/|frozen/trace\.h|base/foreign_file\.c|agent/interpose/undone\.c"}
 FORMS = (r"\bsf_(?:engine_)?%s_?(?:check_dump|dump|describe|options|check_settings)?\b|\bSF_ENGINE_%s\b|\bengine[ -]%s\b"
          r"|\b%s engine\b|\bengine = \"%s\"|-e %s\b|\"capture/%s(?:_\w+)?\.h\"")
 # A perf map is a file of a runtime's, which it writes by an option.

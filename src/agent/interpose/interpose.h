@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "agent/libc/syscall_filter.h"
+#include "frozen/raw.h"
 
 #define SF_INTERPOSED __attribute__((visibility("default")))
 
@@ -27,7 +28,8 @@
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
 	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
 	X(pthread_exit) X(thrd_exit) X(fork) X(daemon) X(forkpty) X(dlclose) X(prctl) X(syscall) \
-	X(stat) X(stat64) X(fstatat) X(fstatat64) X(__xstat) X(__xstat64) X(__fxstatat) X(__fxstatat64)
+	X(stat) X(stat64) X(fstatat) X(fstatat64) X(__xstat) X(__xstat64) X(__fxstatat) X(__fxstatat64) \
+	X(fallocate) X(fallocate64) X(posix_fallocate) X(posix_fallocate64)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -123,6 +125,18 @@ const sigset_t *sf_interpose_signalfd_set(const sigset_t *mask, sigset_t *ret);
  * Signal-safe.
  */
 void sf_interpose_pending(uint8_t *set, size_t size);
+
+/*
+ * Around a call by number that a signal would undo (undone.c): the first returns what the second is given. The second is inline, as
+ * a tick that waited comes in it: the function that makes the call has the sample. Signal-safe.
+ */
+uint64_t sf_interpose_begin_undone(const struct sf_filter_call *call);
+
+static inline void sf_interpose_end_undone(uint64_t blocked)
+{
+	if (blocked)
+		sf_raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, NULL, sizeof(blocked));
+}
 
 /* execve(2) and execveat(2) by number, as the functions of libc. Signal-safe. */
 long sf_interpose_exec(const struct sf_filter_call *call);

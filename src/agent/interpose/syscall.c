@@ -158,6 +158,7 @@ SF_INTERPOSED long syscall(long number, ...)
 	const long *args = call.args;
 	va_list list;
 	sigset_t others;
+	uint64_t blocked;
 	bool aside;
 	long result;
 
@@ -179,8 +180,10 @@ SF_INTERPOSED long syscall(long number, ...)
 	if (number == SYS_exit)
 		sf_interpose_thread_ends();
 	aside = sf_interpose_step_aside(demand_of(&call));
+	blocked = sf_interpose_begin_undone(&call);
 	result = sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4],
 						       args[5]));
+	sf_interpose_end_undone(blocked);
 	sf_interpose_come_back(aside);
 	if (!result)
 		sf_interpose_action_changed(&call);
