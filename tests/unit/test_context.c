@@ -452,7 +452,24 @@ static long io_getevents(unsigned long context, const struct timespec *time, uin
 	return result;
 }
 
-static long call_io_getevents(void)
+/* The same, without a mask. */
+static long io_pgetevents(unsigned long context, const struct timespec *time, uint64_t event[4])
+{
+	long result = 0;
+#ifdef __x86_64__
+	register long r10 __asm__("r10") = (long)event;
+	register long r8 __asm__("r8") = (long)time;
+	register long r9 __asm__("r9") = 0;
+
+	__asm__ volatile("mov $333, %%eax; syscall"
+			 : "=a"(result)
+			 : "D"(context), "S"(1L), "d"(1L), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+#endif
+	return result;
+}
+
+static long wait_for_events(long (*call)(unsigned long context, const struct timespec *time, uint64_t event[4]))
 {
 	unsigned long context = 0;
 	struct timespec time = timeout();
@@ -460,9 +477,19 @@ static long call_io_getevents(void)
 	long result;
 
 	assert_int_equal(syscall(SYS_io_setup, 1, &context), 0);
-	result = io_getevents(context, &time, event);
+	result = call(context, &time, event);
 	syscall(SYS_io_destroy, context);
 	return result;
+}
+
+static long call_io_getevents(void)
+{
+	return wait_for_events(io_getevents);
+}
+
+static long call_io_pgetevents(void)
+{
+	return wait_for_events(io_pgetevents);
 }
 
 /* As liburing makes it, with a time-out. */
@@ -531,6 +558,7 @@ static const struct call calls[] = {
 	{ "semtimedop", SYS_semtimedop, call_semtimedop, NULL, 7, false },
 	{ "sigtimedwait", SYS_rt_sigtimedwait, call_sigtimedwait, NULL, 7, false },
 	{ "io_getevents", SYS_io_getevents, call_io_getevents, NULL, 0, false },
+	{ "io_pgetevents", SYS_io_pgetevents, call_io_pgetevents, NULL, 0, false },
 	{ "io_uring_enter", SYS_io_uring_enter, call_io_uring_enter, NULL, 7, false },
 	{ "mq_timedreceive", SYS_mq_timedreceive, call_mq_receive, feed_mailbox, 0, true },
 	{ "waitpid", SYS_wait4, call_waitpid, feed_kill, 0, true },

@@ -28,7 +28,7 @@ static bool waits(int32_t number, int which)
 static void the_mask_alone_says_whether_a_signal_is_waited_for(void **state)
 {
 	static const struct { int32_t number; int mask; } masked[] = {
-		{ SYS_ppoll, 3 }, { SYS_epoll_pwait, 4 }, { EPOLL_PWAIT2, 4 }, { SYS_pselect6, 5 },
+		{ SYS_ppoll, 3 }, { SYS_epoll_pwait, 4 }, { EPOLL_PWAIT2, 4 }, { SYS_pselect6, 5 }, { SYS_io_pgetevents, 5 },
 	};
 	(void)state;
 
@@ -81,7 +81,7 @@ static void calls_restart_or_not(void **state)
 					  SYS_mq_timedreceive, SYS_mq_timedsend };
 	static const int32_t never[] = { SYS_ppoll, SYS_pselect6, SYS_epoll_pwait, SYS_clock_nanosleep,
 					 SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_semtimedop, SYS_msgrcv,
-					 SYS_msgsnd, SYS_io_getevents, SYS_io_uring_enter };
+					 SYS_msgsnd, SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)

@@ -31,7 +31,7 @@ static const int16_t mending[] = {
 	SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_accept,
 	SYS_accept4, SYS_connect, SYS_msgrcv, SYS_msgsnd, SYS_mq_timedreceive, SYS_mq_timedsend,
 	SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_wait4, SYS_waitid,
-	SYS_flock, SYS_fcntl, SYS_io_getevents, SYS_io_uring_enter, SYS_openat, SYS_getrandom,
+	SYS_flock, SYS_fcntl, SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter, SYS_openat, SYS_getrandom,
 #ifdef SYS_poll /* the older calls, which aarch64 never had */
 	SYS_poll, SYS_select, SYS_epoll_wait, SYS_pause, SYS_open,
 #endif
@@ -61,6 +61,7 @@ bool sf_call_waits_for_signal(int32_t number, const uint64_t args[6])
 	case SYS_io_uring_enter: /* or a time-out, which is in the same structure */
 		return args[4] != 0;
 	case SYS_pselect6:
+	case SYS_io_pgetevents:
 		return args[5] != 0;
 	default:
 		return false;
