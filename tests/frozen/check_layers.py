@@ -53,7 +53,7 @@ ROOMS = {
     "agent/sampler": "frozen frozen/output frozen/signal base os stream agent/libc agent/clocks agent/threads agent/host "
                      "agent/agent.h agent/options.h",
     "agent/service": "frozen frozen/memory frozen/signal base os target unwind runtime stream agent/libc agent/clocks "
-                     "agent/interpose/sampling_signal.h agent/host agent/sampler/threads.h agent/agent.h",
+                     "agent/interpose/sampling_signal.h agent/host agent/threads/exec_preparation.h agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
     "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/threads/events.h "

@@ -135,6 +135,26 @@ static void execute_ignoring(char *self)
 	ask_in(child, words);
 }
 
+#define N_FOLDERS 300000 /* in which it is not; to look through them takes longer than the time between two looks at the actions */
+
+/* The same, by an exec that takes long. Comes back only if it fails. */
+static void execute_slowly(const char *self)
+{
+	static const char folder[] = "/nowhere:";
+	const size_t size = sizeof(folder) - 1;
+	const char *name = strrchr(self, '/');
+	char *path = malloc(N_FOLDERS * size + strlen(self) + 1), *const words[] = { (char *)self, "ask", NULL }, *const none[] = { NULL };
+
+	for (size_t i = 0; i < N_FOLDERS; i++)
+		memcpy(path + i * size, folder, size);
+	strcpy(path + N_FOLDERS * size, self);
+	path[N_FOLDERS * size + (size_t)(name - self)] = 0;
+	setenv("PATH", path, 1);
+	signal(SIGPROF, SIG_IGN);
+	fflush(stdout);
+	execvpe(name + 1, words, none);
+}
+
 /* In a program that was executed. */
 static void answer(void)
 {
@@ -172,5 +192,6 @@ int main(int argc, char **argv)
 	execute_ignoring(argv[0]);
 	reset_all();
 	spin_after(ns);
-	return 0;
+	execute_slowly(argv[0]);
+	return 1;
 }

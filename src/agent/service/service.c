@@ -15,6 +15,7 @@
 #include "agent/interpose/sampling_signal.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/threads.h"
+#include "agent/threads/exec_preparation.h"
 #include "frozen/child.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
@@ -91,7 +92,8 @@ static uint64_t turn(struct sf_service *service, uint64_t now_ns)
 	busy = busy || service->urgent || now_ns - service->started_ns < YOUNG_NS;
 	if (now_ns - service->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		service->signal_checked_ns = now_ns;
-		sf_agent_signal_check();
+		if (!sf_agent_exec_under_way()) /* what the program ignores is ignored there in place of ours (interpose/exec.c) */
+			sf_agent_signal_check();
 		sf_spawned_follow();
 	}
 	return until_ns(service, now_ns, busy, want_ns);
