@@ -486,6 +486,16 @@ def test_sanitized_programs(inside, built, walk, compiler, sanitizer):
     assert report.total_shares().get("do_turns", 0) > 0.8, report.total_shares()
 
 
+@by_both_walks
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_program_with_thread_sanitizer_is_launched(stillframe, built, tmp_path, walk, compiler):
+    """What the agent's threads do with stillframe, and at their end, is no data race of the program's, whose status would be 66."""
+    done, recording = stillframe.record(tmp_path / "a.sfr", "-e", "signal", "--walk", walk, "--", built(compiler, "thread"), "200", "3", "10",
+                                        timeout=120)
+    assert done.status == 0 and "Sanitizer" not in done.out + done.err, done
+    assert recording.total_shares().get("do_turns", 0) > 0.8, recording.total_shares()
+
+
 COMMANDS = {
     "python3": ["/usr/bin/python3", "-c", "x = 0\nfor i in range(4000000): x += i * i % 7"],
     "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1200000) "

