@@ -163,6 +163,7 @@ SF_CHILD_CODE void sf_spawned_forked(void)
 struct start {
 	void *(*run)(void *arg);
 	void *arg;
+	const char *name;
 	_Atomic int32_t tid;
 };
 
@@ -199,7 +200,11 @@ static void *run_unseen(void *(*run)(void *arg), void *arg)
 	return result;
 }
 
-/* `start` is on the stack of the one who waits: not touched behind the last store. */
+/*
+ * `start` is on the stack of the one who waits: not touched behind the last store. The thread names itself: to name another one is
+ * to open its file in /proc. Who reaps the process may then spin in the kernel, for milliseconds, while the last thread that ended
+ * is taking what the kernel keeps of that file away.
+ */
 static void *begin(void *arg)
 {
 	struct start *start = arg;
@@ -209,6 +214,7 @@ static void *begin(void *arg)
 	void *result;
 
 	replace(0, tid);
+	pthread_setname_np(pthread_self(), start->name);
 	atomic_store(&start->tid, tid);
 	sf_raw_futex_wake(&start->tid, 1); /* an address only */
 	result = run_unseen(run, run_arg);
@@ -235,7 +241,7 @@ static int create(pthread_t *ret, struct start *start)
 bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *arg,
 	      const char *name, struct sf_error *err)
 {
-	struct start start = { .run = run, .arg = arg };
+	struct start start = { .run = run, .arg = arg, .name = name };
 	sigset_t all, before;
 	int error;
 
@@ -251,6 +257,5 @@ bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *a
 	while (!atomic_load(&start.tid))
 		sf_raw_futex_wait(&start.tid, 0, 0);
 	*tid_ret = atomic_load(&start.tid);
-	pthread_setname_np(*ret, name);
 	return true;
 }
