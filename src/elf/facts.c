@@ -20,10 +20,16 @@ static bool read_header(int fd, Elf64_Ehdr *ret)
 	       ret->e_phentsize == sizeof(Elf64_Phdr) && ret->e_phnum <= MAX_SEGMENTS;
 }
 
-static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned i, Elf64_Phdr *ret)
+/* All of them by one call. Returns how many there are. */
+static unsigned read_segments(int fd, Elf64_Phdr ret[MAX_SEGMENTS])
 {
-	return pread(fd, ret, sizeof(*ret), (off_t)(header->e_phoff + i * sizeof(*ret))) ==
-	       sizeof(*ret);
+	Elf64_Ehdr header;
+	ssize_t size;
+
+	if (!read_header(fd, &header))
+		return 0;
+	size = pread(fd, ret, header.e_phnum * sizeof(ret[0]), (off_t)header.e_phoff);
+	return size > 0 ? (unsigned)((size_t)size / sizeof(ret[0])) : 0;
 }
 
 /* The build id among the notes of one segment with this alignment (gABI, "Note Section"). */
@@ -54,42 +60,34 @@ static bool find_in_notes(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_
 
 void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret)
 {
-	Elf64_Ehdr header;
-	Elf64_Phdr segment;
+	Elf64_Phdr segments[MAX_SEGMENTS];
 	uint8_t notes[MAX_NOTES];
+	const unsigned n_segments = read_segments(fd, segments);
 
 	*size_ret = 0;
-	if (!read_header(fd, &header))
-		return;
-	for (unsigned i = 0; i < header.e_phnum && read_segment(fd, &header, i, &segment); i++) {
-		size_t size = segment.p_filesz < sizeof(notes) ? segment.p_filesz : sizeof(notes);
+	for (const Elf64_Phdr *segment = segments; segment < segments + n_segments; segment++) {
+		size_t size = segment->p_filesz < sizeof(notes) ? segment->p_filesz : sizeof(notes);
 		ssize_t n;
 
-		if (segment.p_type != PT_NOTE)
+		if (segment->p_type != PT_NOTE)
 			continue;
-		n = pread(fd, notes, size, (off_t)segment.p_offset);
+		n = pread(fd, notes, size, (off_t)segment->p_offset);
 		if (n > 0 &&
 		    find_in_notes((struct sf_bytes){ .at = notes, .end = notes + n },
-				  segment.p_align, ret, size_ret))
+				  segment->p_align, ret, size_ret))
 			return;
 	}
 }
 
 size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity)
 {
-	Elf64_Ehdr header;
-	Elf64_Phdr segment;
+	Elf64_Phdr segments[MAX_SEGMENTS];
+	const unsigned n_segments = read_segments(fd, segments);
 	size_t n = 0;
 
-	if (!read_header(fd, &header))
-		return 0;
-	for (unsigned i = 0; i < header.e_phnum && read_segment(fd, &header, i, &segment); i++) {
-		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
-			continue;
-		if (n == capacity)
-			break;
-		ret[n++] = (struct sf_elf_code){ segment.p_offset, segment.p_filesz,
-						 segment.p_vaddr };
+	for (const Elf64_Phdr *segment = segments; segment < segments + n_segments && n < capacity; segment++) {
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X)
+			ret[n++] = (struct sf_elf_code){ segment->p_offset, segment->p_filesz, segment->p_vaddr };
 	}
 	return n;
 }
