@@ -16,7 +16,7 @@ struct sf_own_fd {
 };
 
 #define SF_NO_OWN_FD ((struct sf_own_fd){ .fd = -1 })
-#define SF_OWN_FD_END 16384 /* above all numbers of ours: the kernel's table of descriptors is as long as its highest number */
+#define SF_OWN_FD_END 16384 /* above all numbers of ours, but where the program has as many files */
 
 /*
  * Moves fd, which is closed, to a high number, close-on-exec; where there is none it stays where it
