@@ -17,7 +17,7 @@
 #include "base/whole_io.h"
 #include "unwind/rows.h"
 
-#define PIECE ((size_t)128 << 10)
+#define PIECE ((size_t)32 << 10) /* on a stack, whose pages are there for the next table: those of an allocation are all new each time */
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -104,16 +104,16 @@ static bool is_local(int folder)
 
 static bool copy_all(int fd, int to, size_t size)
 {
-	SF_CLEANUP(free) void *piece = malloc(PIECE);
+	uint8_t piece[PIECE];
 
-	while (piece && size) {
+	while (size) {
 		size_t n = size < PIECE ? size : PIECE;
 
 		if (!sf_read_all(fd, piece, n) || !sf_write_all(to, piece, n))
 			return false;
 		size -= n;
 	}
-	return piece;
+	return true;
 }
 
 /*
