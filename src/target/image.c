@@ -150,7 +150,9 @@ static int open_from_memory(struct sf_image_files *files, int32_t pid, const str
 		return -1;
 	files->n_copies++;
 	copy.fd = memfd_create("stillframe-image", MFD_CLOEXEC);
-	if (copy.fd >= 0)
+	if (copy.fd >= 0 && strcmp(mapping->path, "[vdso]") == 0) /* the mapping is all there is */
+		copy_if_same_file(mapping, &copy);
+	else if (copy.fd >= 0)
 		sf_process_maps(pid, copy_if_same_file, &copy, NULL);
 	return copy.fd;
 }

@@ -32,6 +32,7 @@ struct sf_images {
 	uint32_t n_loaded;                  /* images below this have been given to the loader */
 	_Atomic uint32_t next_to_load;
 	struct sf_work work;
+	struct sf_image *own_vdso;          /* once it has been asked for */
 	struct sf_image_files files;
 	_Atomic uint64_t table_bytes;       /* of all images */
 };
@@ -196,8 +197,11 @@ static struct sf_image *own_vdso(struct sf_images *images)
 {
 	struct vdso_search search = { .images = images };
 
-	sf_process_maps(getpid(), find_vdso, &search, NULL);
-	return search.found;
+	if (!images->own_vdso) {
+		sf_process_maps(getpid(), find_vdso, &search, NULL);
+		images->own_vdso = search.found;
+	}
+	return images->own_vdso;
 }
 
 /* --- images of processes --- */
