@@ -339,7 +339,6 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps, uint64_t began_ns)
 		return 0;
 	sleeps->n_batch++;
 	sleeps->full.n = 0;
-	sleeps->n_switches = sleeps->n_copied = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
 	sleeps->began_ns = began_ns;
 	return sf_perf_events_begin(&sleeps->switches, began_ns) + sf_perf_events_begin(&sleeps->wakings, began_ns);
 }

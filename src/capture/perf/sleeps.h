@@ -73,10 +73,10 @@ struct sf_perf_sleeps {
 	SF_VEC(struct sf_thread *) noted; /* threads that left their CPUs in this batch */
 	SF_VEC(struct sf_perf_kept_sleep) kept;
 	uint64_t n_kept_bytes;
-	uint64_t n_switches, n_wakings; /* in this batch */
-	uint64_t n_copied;          /* bytes of stacks in it */
+	uint64_t n_switches, n_wakings; /* since the limit was last looked at, which may be several batches */
+	uint64_t n_copied;          /* bytes of stacks, since then */
 	struct sf_perf_waker wakers[SF_PERF_WAKERS]; /* the last ones, by their ids modulo the number */
-	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that there is room for, each once */
+	uint64_t n_wanted, n_sent;  /* sleeps since then that should have samples, and those that there is room for, each once */
 	uint64_t wanted_ns;         /* the lengths of the former */
 	uint64_t all_from_ns;       /* sleeps of this length have samples, of shorter ones a part; 0: all have */
 	uint64_t n_wanted_ever, n_sent_ever;

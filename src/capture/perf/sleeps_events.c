@@ -177,7 +177,7 @@ static uint64_t share_of_walks(const struct sf_perf_budget *budget, uint64_t all
 	return share_ns > allowed_ns / WALK_PART_LEAST ? share_ns : allowed_ns / WALK_PART_LEAST;
 }
 
-/* Which of the next batch's sleeps have samples, if there will be as many as in this one. */
+/* Which sleeps have samples until the limit is looked at again, if there will be as many as since it was. */
 static void set_part(struct sf_perf_sleeps *sleeps, uint64_t share_ns)
 {
 	uint64_t room;
@@ -189,8 +189,14 @@ static void set_part(struct sf_perf_sleeps *sleeps, uint64_t share_ns)
 		sleeps->credit_ns = -SF_PERF_WALK_CREDIT_NS;
 	room = sleeps->credit_ns > 0 ? (uint64_t)sleeps->credit_ns / SF_PERF_WALK_COST_NS : 0;
 	sleeps->all_from_ns = room >= sleeps->n_wanted ? 0 : sleeps->wanted_ns / (room ? room : 1);
+}
+
+/* A scan may read further batches: what is counted begins anew here, and not with a batch. */
+static void begin_counts(struct sf_perf_sleeps *sleeps)
+{
 	sleeps->n_wanted_ever += sleeps->n_wanted;
 	sleeps->n_sent_ever += sleeps->n_sent;
+	sleeps->n_switches = sleeps->n_copied = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
 }
 
 static void give_up_wakings(struct sf_perf_sleeps *sleeps)
@@ -251,6 +257,7 @@ void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 		set_part(sleeps, share_of_walks(&perf->budget, sf_overhead_limit_allows(limit, now_ns - sleeps->paid_ns)));
 	}
 	sleeps->paid_ns = now_ns;
+	begin_counts(sleeps);
 	if (sleeps->has_wakings && sleeps->wakings_debt_ns > DEBT_NS)
 		give_up_wakings(sleeps);
 	if (sleeps->debt_ns > DEBT_NS)
