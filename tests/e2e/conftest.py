@@ -423,6 +423,12 @@ def need_agent():
         pytest.skip("%s is not built here" % AGENT)
 
 
+def need_engine(stillframe, engine, pid):
+    line = re.search(r"^  (ok|no) +engine %s:.*(\n {7}.*)*" % engine, stillframe("doctor", "-p", pid).ok().out, re.MULTILINE)
+    if line[1] != "ok":
+        pytest.skip(" ".join(line[0].split()))
+
+
 def need_root():
     if os.geteuid() != 0:
         pytest.skip("needs root")

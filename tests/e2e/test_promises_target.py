@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import LONG, NOBODY, PROGRAMS, need
+from conftest import LONG, NOBODY, PROGRAMS, need, need_engine
 from processes import Target, cpu_of, status_of, until
 from recordings import Recording, cpu_told, ticks_so_far
 
@@ -287,9 +287,11 @@ def test_uninterruptible_sleep(stillframe, target, tmp_path):
     assert status == 0 and "done" in said, said
 
 
-def test_leader_that_exits(stillframe, target, tmp_path):
+@pytest.mark.parametrize("engine", ["perf", "bpf", "ptrace"])
+def test_leader_that_exits(stillframe, target, tmp_path, engine):
+    need_engine(stillframe, engine, os.getpid())
     t = target("leader_exits", 1.5)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", timeout=20)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-p", t.pid, "-d", "500ms", timeout=20)
     assert done.status == 0, done
     assert recording.total_shares().get("spin_without_leader", 0) > 0.9
     assert t.finish()[0] == 0

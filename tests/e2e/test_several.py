@@ -8,7 +8,7 @@ import pytest
 
 import hanging
 
-from conftest import AGENT, PROGRAMS, need, need_agent, need_root
+from conftest import AGENT, PROGRAMS, need, need_agent, need_engine, need_root
 from recordings import Recording, so_far
 
 ENGINES = ["ptrace", "signal", "perf"]
@@ -24,12 +24,6 @@ def three(target):
 
 def pids_of(targets):
     return [each.pid for each in targets]
-
-
-def need_engine(stillframe, engine, pid):
-    line = re.search(r"^  (ok|no) +engine %s:.*(\n {7}.*)*" % engine, stillframe("doctor", "-p", pid).ok().out, re.MULTILINE)
-    if line[1] != "ok":
-        pytest.skip(" ".join(line[0].split()))
 
 
 @pytest.mark.long("ptrace")   # perf keeps the same list of processes

@@ -75,13 +75,14 @@ bool sf_perf_fail_open(int32_t pid, int cpu, int error, struct sf_error *err)
 
 bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
 {
+	const int32_t tid = pid > 0 ? sf_process_live_id(pid) : pid; /* the kernel has no events for a thread that has exited */
 	int cpu = 0, fd;
 
 	sf_perf_cpus(&cpu, 1);
-	fd = probe(pid, cpu, true);
+	fd = probe(tid, cpu, true);
 	*kernel_ret = fd >= 0;
 	if (fd < 0)
-		fd = probe(pid, cpu, false);
+		fd = probe(tid, cpu, false);
 	if (fd < 0)
 		return sf_perf_fail_open(pid, cpu, errno, err);
 	close(fd);
