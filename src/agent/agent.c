@@ -97,6 +97,8 @@ static bool prepare_inside(struct sf_error *err)
 	struct sf_own_memory access = { .mem_fd = -1 };
 	const bool has_vdso = sf_agent_find_vdso();
 
+	if (!sf_process_check_system(err))
+		return false;
 	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor and the hints state causes that were tried: a system-call filter, a missing capability, no /proc, few files."""
 import errno
+import os
 import resource
 
 import pytest
 
-from conftest import finding, need, need_root, refuse
+from conftest import PROGRAMS, finding, need, need_agent, need_root, refuse
 from recordings import samples_so_far
 
 pytestmark = pytest.mark.waits
@@ -82,6 +83,16 @@ def test_proc_of_another_pid_namespace(stillframe, target, tmp_path):
     done = stillframe("doctor", "-p", t.pid, prefix=inside)
     assert done.status == 1 and done.out.count("\n  no ") == 1 and "mount -t proc" in done.out, done
     stillframe("dump", "-p", 1, prefix=[*inside, "--mount-proc", "sh", "-c", "\"$@\"; exit $?", "sh"]).ok()
+
+
+def test_an_agent_with_the_proc_of_another_pid_namespace(stillframe, tmp_path):
+    """The maps and threads by its number are another process's: it is not sampled, and the reason is told."""
+    need_root()
+    need("unshare")
+    need_agent()
+    done, _ = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--children", "--", "unshare", "--pid", "--fork",
+                                os.path.join(PROGRAMS, "busy_split"), "0.1")
+    assert done.status == 0 and "is not sampled: /proc is of another pid namespace" in " ".join(done.err.split()), done
 
 
 def test_few_files(stillframe, target, tmp_path):

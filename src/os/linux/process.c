@@ -74,7 +74,7 @@ bool sf_process_check_system(struct sf_error *err)
 		return true;
 	if (is_there)
 		sf_fail(err, SF_E_UNSUPPORTED,
-			"/proc is of another pid namespace than stillframe: its numbers are those of other processes");
+			"/proc is of another pid namespace: its numbers are those of other processes");
 	else
 		sf_fail_os(err, "cannot read /proc/self/stat");
 	return sf_fail_hint(err, "stillframe finds processes in /proc: mount -t proc proc /proc");
