@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from conftest import PROGRAMS, finding, need, need_agent, need_root, refuse
+from conftest import NOBODY, PROGRAMS, finding, need, need_agent, need_root, refuse
 from recordings import samples_so_far
 
 pytestmark = pytest.mark.waits
@@ -83,6 +83,16 @@ def test_proc_of_another_pid_namespace(stillframe, target, tmp_path):
     done = stillframe("doctor", "-p", t.pid, prefix=inside)
     assert done.status == 1 and done.out.count("\n  no ") == 1 and "mount -t proc" in done.out, done
     stillframe("dump", "-p", 1, prefix=[*inside, "--mount-proc", "sh", "-c", "\"$@\"; exit $?", "sh"]).ok()
+
+
+def test_proc_hides_it(stillframe, target, everybodys):
+    """With hidepid the processes of others are not in /proc at all: "no such process" would be wrong."""
+    t = target("deep", 5, "spin")
+    stillframe.path = everybodys.stillframe()
+    inside = ["unshare", "-m", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh", *NOBODY]
+    for arguments in (["dump", "-p", t.pid], ["record", "-p", t.pid, "-d", "1s"]):
+        done = stillframe(*arguments, prefix=inside, cwd=everybodys.folder, env=everybodys.environment).fails(1)
+        assert "/proc hides it" in done.err and "CAP_SYS_PTRACE" in done.err, done
 
 
 def test_an_agent_with_the_proc_of_another_pid_namespace(stillframe, tmp_path):

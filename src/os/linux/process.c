@@ -104,6 +104,22 @@ bool sf_process_opens_map_files(void)
 	return fd >= 0;
 }
 
+/* /proc may show nobody the processes of others, not even that they are there (proc(5), hidepid). */
+static bool is_hidden(int32_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+static bool fail_not_there(int32_t pid, struct sf_error *err)
+{
+	if (is_hidden(pid)) {
+		sf_fail(err, SF_E_DENIED, "cannot look at pid %d: /proc hides it from this user (hidepid)", pid);
+		return sf_rights_hint_at_trace(err);
+	}
+	sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
+	return sf_fail_hint(err, "`ps -e` lists the processes that run now.");
+}
+
 bool sf_process_check(int32_t pid, struct sf_error *err)
 {
 	char letter = sf_proc_letter(pid, pid);
@@ -112,10 +128,8 @@ bool sf_process_check(int32_t pid, struct sf_error *err)
 
 	if (!letter && !sf_process_check_system(err))
 		return false;
-	if (!letter) {
-		sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
-		return sf_fail_hint(err, "`ps -e` lists the processes that run now.");
-	}
+	if (!letter)
+		return fail_not_there(pid, err);
 	if (!sf_process_program(pid, &program))
 		return sf_fail(err, SF_E_GONE, "cannot look at pid %d: it has ended (a zombie)",
 			       pid);
