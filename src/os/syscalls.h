@@ -23,7 +23,13 @@ bool sf_syscall_usually_sleeps(int32_t number);
  * or returning early: only for calls that are known to restart. `args` decide where the kind of
  * file does (read from a pipe restarts, from a socket with a receive time-out fails).
  */
-bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
+bool sf_syscall_restarts(int32_t pid, int32_t tid, int32_t number, const uint64_t args[6]);
+
+/*
+ * Whether the thread has more system-call filters (seccomp) than this one: its own, and not those of a container. The kernel goes on
+ * with some calls by restart_syscall(2), and the program's author may have allowed the calls that the program makes, and no other.
+ */
+bool sf_syscall_has_own_filter(int32_t tid);
 
 /*
  * Whether a call is there to wait or to give the CPU away, and takes hardly any CPU time of its own. `second`: its second

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """No blocking system call of the target fails or returns early, and no signal is lost, while stillframe looks at the target."""
+import os
 import re
 import time
 
 import pytest
 
-from conftest import LONG
+from conftest import LONG, PROGRAMS
 from recordings import Recording
 from test_promises_target import stillframe  # noqa: F401 (a fixture)
 
@@ -89,6 +90,15 @@ def test_sleepers_all_wake_as_they_should(stillframe, target, tmp_path):
     assert done.status == 0, done
     status, said = t.finish()
     assert status == 0 and "bad 0" in said, said
+
+
+def test_a_filter_without_restart_syscall(stillframe, tmp_path):
+    """The kernel goes on with nanosleep by restart_syscall. A program that is killed for any call but its own makes no such call."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "5khz", "--max-cost", "50", "--",
+                                        os.path.join(PROGRAMS, "in_filter"), "restart_syscall", os.path.join(PROGRAMS, "nappers"),
+                                        "2", "30", "30", "100", timeout=60)
+    assert done.status == 0, done
+    assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") > 200, done
 
 
 def test_the_table_can_fail(target):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sleeping thread is not woken for a sample: at most once for each sleep, and only where nothing else tells its
 stack; never in a system call that an interruption would make fail. Its switch count is the witness."""
+import os
 import sqlite3
 
 import pytest
 
+from conftest import PROGRAMS
 from processes import status_of
 
 pytestmark = pytest.mark.waits
@@ -38,6 +40,15 @@ def test_never_where_it_would_fail(stillframe, target, tmp_path):
     before = switches(program.pid)
     found = record(stillframe, program.pid, tmp_path / "a.sfr")
     assert switches(program.pid) == before
+    assert set(found) == {"register"}
+
+
+def test_never_where_it_would_go_on_by_a_forbidden_call(stillframe, target, tmp_path):
+    """The kernel goes on with poll by restart_syscall, for which the program's filter kills."""
+    program = target("in_filter", "restart_syscall", os.path.join(PROGRAMS, "sleeper_O0"), "poll", "pointer").falls_asleep()
+    before = switches(program.pid)
+    found = record(stillframe, program.pid, tmp_path / "a.sfr")
+    assert program.runs() and switches(program.pid) == before
     assert set(found) == {"register"}
 
 

@@ -25,6 +25,7 @@ static const struct {
 	{ "perf_event_open", SYS_perf_event_open },
 	{ "process_vm_readv", SYS_process_vm_readv },
 	{ "process_vm_writev", SYS_process_vm_writev },
+	{ "restart_syscall", SYS_restart_syscall },
 	{ "rt_sigpending", SYS_rt_sigpending },
 	{ "rt_sigtimedwait", SYS_rt_sigtimedwait },
 	{ "sched_setaffinity", SYS_sched_setaffinity },

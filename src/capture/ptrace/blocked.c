@@ -26,7 +26,7 @@ static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_t
 		return true;
 	if (atomic_load_explicit(&thread->needs.hold_at_sp, memory_order_relaxed) != thread->look.sp)
 		return false;
-	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
+	return sf_syscall_restarts(thread->task.pid, thread->task.tid, thread->look.syscall, thread->look.args) ||
 	       is_stopped(thread);
 }
 

@@ -216,7 +216,7 @@ static bool may_be_held(const struct dumping *dumping, const struct sf_dump_seen
 {
 	if (seen->state == SF_STATE_STOPPED)
 		return sf_task_tracer(dumping->pid, seen->tid) == 0;
-	return sf_syscall_restarts(dumping->pid, seen->syscall, seen->args);
+	return sf_syscall_restarts(dumping->pid, seen->tid, seen->syscall, seen->args);
 }
 
 /* In a job control stop amid its own code: any register may say where its caller is, and /proc shows two. */

@@ -217,7 +217,7 @@ static void mend_system_call(struct sf_held *held)
 	struct user_regs_struct regs;
 	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
 
-	if (get_registers(held, &regs) && sf_user_regs_mend(&regs))
+	if (get_registers(held, &regs) && sf_user_regs_mend(&regs, held->tid))
 		ptrace(PTRACE_SETREGSET, held->tid, (void *)NT_PRSTATUS, &iov);
 }
 
@@ -232,7 +232,7 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 	held->read = true;
 	held->syscall = sf_user_regs_syscall(&regs, &at_sleep);
 	held->in_wait = at_sleep || sf_syscall_only_waits(held->syscall, sf_user_regs_second_argument(&regs));
-	held->to_mend = is_for_us(held) && sf_user_regs_mend(&regs);
+	held->to_mend = is_for_us(held) && sf_user_regs_mend(&regs, held->tid);
 	return true;
 }
 

@@ -19,9 +19,11 @@
 #include <string.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/output.h"
+#include "os/linux/proc.h"
 #include "os/process.h"
 
 enum how {
@@ -152,7 +154,40 @@ static bool read_fd_link(int32_t pid, uint64_t fd, char *ret, size_t size)
 	return true;
 }
 
-bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6])
+static int n_filters(int32_t tid)
+{
+	char number[16];
+
+	return sf_proc_status(tid, tid, "Seccomp_filters:", number, sizeof(number)) ? atoi(number) : 0;
+}
+
+bool sf_syscall_has_own_filter(int32_t tid)
+{
+	const int n = n_filters(tid);
+
+	return n && n > n_filters(gettid());
+}
+
+/* The kernel goes on with these by restart_syscall, with the time that is left (ERESTART_RESTARTBLOCK). Made anew they last longer. */
+static bool has_time_left(int32_t number, const uint64_t args[6])
+{
+	switch (number) {
+	case SYS_nanosleep:
+		return true;
+	case SYS_clock_nanosleep:
+		return !(args[1] & TIMER_ABSTIME);
+	case SYS_futex:
+		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT && args[3];
+#ifdef SYS_poll
+	case SYS_poll:
+		return (int)args[2] >= 0;
+#endif
+	default:
+		return false;
+	}
+}
+
+bool sf_syscall_restarts(int32_t pid, int32_t tid, int32_t number, const uint64_t args[6])
 {
 	const struct call *call = find_call(number);
 	char link[PATH_MAX];
@@ -160,7 +195,7 @@ bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6])
 	if (!call || call->how == FAILS)
 		return false;
 	if (call->how == RESTARTS)
-		return true;
+		return !has_time_left(number, args) || !sf_syscall_has_own_filter(tid);
 	return read_fd_link(pid, args[0], link, sizeof(link)) &&
 	       strncmp(link, "socket:", 7) != 0 && strncmp(link, "anon_inode:", 11) != 0 &&
 	       strncmp(link, "/dev/fuse", 9) != 0;

@@ -26,8 +26,11 @@ int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrup
 /* ... and the second argument of that call. */
 uint64_t sf_user_regs_second_argument(const struct user_regs_struct *regs);
 
-/* Turns an EINTR that only our stop caused into a restart; false when there is nothing to do. */
-bool sf_user_regs_mend(struct user_regs_struct *regs);
+/*
+ * Turns an EINTR that only our stop caused into a restart, and what would go on by another call, for which the thread may be killed
+ * (os/syscalls.h), into the same call anew; false when there is nothing to do.
+ */
+bool sf_user_regs_mend(struct user_regs_struct *regs, int32_t tid);
 
 /*
  * The registers that a perf event samples (PERF_SAMPLE_REGS_USER); sf_perf_load_regs() takes them in ascending order of

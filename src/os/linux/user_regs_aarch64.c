@@ -38,9 +38,10 @@ bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *num
  * Not possible here: do_signal in arch/arm64/kernel/signal.c decides on the restart before it
  * comes to the trap, and the first argument is already overwritten by the result.
  */
-bool sf_user_regs_mend(struct user_regs_struct *regs)
+bool sf_user_regs_mend(struct user_regs_struct *regs, int32_t tid)
 {
 	(void)regs;
+	(void)tid;
 	return false;
 }
 

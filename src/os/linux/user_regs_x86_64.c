@@ -9,6 +9,7 @@
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/still.h"
 #include "os/perf_events.h"
+#include "os/syscalls.h"
 #include "os/task.h"
 
 #define CODE_64 0x33 /* the segment of 64-bit code: __USER_CS */
@@ -71,11 +72,20 @@ uint64_t sf_user_regs_second_argument(const struct user_regs_struct *regs)
 	return regs->rsi;
 }
 
-bool sf_user_regs_mend(struct user_regs_struct *regs)
+static bool is_to_mend(const struct user_regs_struct *regs, int32_t tid)
 {
-	int32_t number = syscall_of(regs);
+	const int32_t number = syscall_of(regs);
 
-	if (number < 0 || (int64_t)regs->rax != -EINTR || !sf_call_mends(number))
+	if (number < 0)
+		return false;
+	if ((int64_t)regs->rax == -ERESTART_RESTARTBLOCK)
+		return sf_syscall_has_own_filter(tid);
+	return (int64_t)regs->rax == -EINTR && sf_call_mends(number);
+}
+
+bool sf_user_regs_mend(struct user_regs_struct *regs, int32_t tid)
+{
+	if (!is_to_mend(regs, tid))
 		return false;
 	regs->rax = (uint64_t)-ERESTARTNOHAND;
 	return true;
