@@ -1137,6 +1137,27 @@ static void rules_that_know_of_no_push(void **state)
 }
 
 /*
+ * As LuaJIT's lj_vm_ffi_call, whose rules count from the frame pointer all along: at its return that is the caller's register. A
+ * guess, behind a jump to an unknown place, would hide that there may be another stack.
+ */
+static void rules_that_lead_out_of_the_stack(void **state)
+{
+	static const uint8_t code[] = { 0xc3 }, jump[] = { 0x58, 0xff, 0xe0 };
+	(void)state;
+
+	r.still.regs.pc = APP + 0x210;
+	recorded_bytes(&r, APP + 0x210, code, sizeof(code));
+	recorded_reg(&r, RBP, 0x123456);
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	recorded_put(&r, STACK + 0x108, APP + 0x310);
+	assert_frames(SF_END_MEMORY, { APP + 0x210, STACK + 0x100, LEAF });
+	put_call(APP + 0x310);
+	assert_frames(SF_END_ROOT, { APP + 0x210, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x108, CODE });
+	recorded_bytes(&r, APP + 0x210, jump, sizeof(jump));
+	assert_frames(SF_END_MEMORY, { APP + 0x210, STACK + 0x100, LEAF });
+}
+
+/*
  * Haskell's code by GHC: jmp *(%rbx). All of it leaves sp alone, so the code at the second word below r13 shows where the return
  * address is: add $16432, %rsp; ret. Words on the way there may be return addresses, too, of earlier calls.
  */
@@ -1989,6 +2010,7 @@ int main(void)
 		TEST(code_that_leaves_sp_alone),
 		TEST(rules_that_lead_to_no_return_address),
 		TEST(rules_that_know_of_no_push),
+		TEST(rules_that_lead_out_of_the_stack),
 		TEST(code_without_rules_on_a_short_copy),
 		TEST(a_return_address_in_a_register),
 		TEST(a_function_with_its_callers_frame_pointer),

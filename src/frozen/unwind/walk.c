@@ -89,6 +89,15 @@ static enum sf_step try_steppers(struct sf_cursor *cursor, const struct sf_regio
 	return step;
 }
 
+/* Whether rules lead out of the stack, by a register that is not yet, or no longer, what they say. Go's code does that rightly. */
+static bool lead_off(const struct sf_region *region, enum sf_step step, enum sf_end why)
+{
+	const struct sf_table *table = region && !region->runtime ? region->table : NULL;
+
+	return step == SF_STEP_FAILED && table && !(table->header->flags & (SF_TABLE_GO | SF_TABLE_NATIVEAOT)) &&
+	       (why == SF_END_MEMORY || why == SF_END_OTHER_STACK || why == SF_END_STUCK);
+}
+
 /* The word at which rules look for the return address is 0, or leads to no code of the map. */
 static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
 {
@@ -97,19 +106,20 @@ static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
 }
 
 /*
- * Whether that word may be code which a newer map has. A caller by instructions does not keep that one from being looked for
- * (sf_trace_may_be_stale); a guess would.
+ * Whether a guess would hide more than it shows: that word may be code which a newer map has, and what is not in the stack may be
+ * another stack. A caller by instructions does not keep newer code from being looked for (sf_trace_may_be_stale).
  */
-static bool may_be_newer(const struct sf_cursor *cursor, enum sf_step step)
+static bool may_lead_on(const struct sf_cursor *cursor, enum sf_step step)
 {
-	return step == SF_STEP_TAKEN && !(cursor->regs.pc >> USER_BITS);
+	return step == SF_STEP_FAILED || (step == SF_STEP_TAKEN && !(cursor->regs.pc >> USER_BITS));
 }
 
 /*
  * Rules of assembly may not know of what the function took from the stack, as those of OpenSSL's bn_gather5
  * (crypto/bn/asm/x86_64-mont5.pl, 3.0) and of glibc's __mpn_addmul_1 (sysdeps/x86_64/addmul_1.S), by which printf makes decimals.
- * Then a word of its own is taken for the return address. Where that cannot be one, the function's instructions are asked. Only
- * those of the innermost frame: such functions call none.
+ * Then a word of its own is taken for the return address. Those of LuaJIT's lj_vm_ffi_call (emit_asm_debug() in vm_x64.dasc) count
+ * from the frame pointer also before the function has set it, and at its return. Where that leads to no return address, the
+ * function's instructions are asked. Only those of the innermost frame: such functions call none, or are right where they call.
  */
 static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
@@ -121,8 +131,9 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 		return try_steppers(cursor, region, why);
 	by_code = *cursor;
 	step = try_steppers(cursor, region, why);
-	if (!is_no_return(cursor, step) || sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN ||
-	    (by_code.via != SF_VIA_CODE && may_be_newer(cursor, step)))
+	if ((!is_no_return(cursor, step) && !lead_off(region, step, *why)) ||
+	    sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN ||
+	    (by_code.via != SF_VIA_CODE && may_lead_on(cursor, step)))
 		return step;
 	*cursor = by_code;
 	cursor->trace->by_zero = false;
