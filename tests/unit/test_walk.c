@@ -630,6 +630,19 @@ static bool go_on_at_the_root(const struct sf_runtime *runtime, struct sf_cursor
 	return true;
 }
 
+/* To a copy of the map: the recorded one is for all tests. */
+static void add_runtime(const struct sf_runtime *runtime)
+{
+	_Alignas(8) static uint8_t bytes[sizeof(struct sf_code_map) + 8 * sizeof(struct sf_region)];
+	struct sf_code_map *map = (struct sf_code_map *)bytes;
+
+	assert_true(r.still.map->n_regions <= 8);
+	memcpy(map, r.still.map, sizeof(*map) + r.still.map->n_regions * sizeof(struct sf_region));
+	map->runtimes[0] = runtime;
+	map->n_runtimes = 1;
+	r.still.map = map;
+}
+
 /*
  * Where a runtime leads on from code that the map does not have, the stack may be whole, and is another one with a newer
  * map: the thread, or a caller, may stand in a library that has just been loaded.
@@ -642,15 +655,9 @@ static void a_map_without_the_code_is_stale_also_where_a_runtime_leads_on(void *
 	} cases[] = { { 0x900000, 0, true }, { APP + 0x10, 0x900000, true }, { JIT + 0x50, 0, false } };
 	static const struct sf_runtime_ops ops = { .resume = go_on_at_the_root };
 	const struct sf_runtime runtime = { .ops = &ops };
-	_Alignas(8) uint8_t bytes[sizeof(struct sf_code_map) + 8 * sizeof(struct sf_region)];
-	struct sf_code_map *map = (struct sf_code_map *)bytes;
 	(void)state;
 
-	assert_true(r.still.map->n_regions <= 8);
-	memcpy(map, r.still.map, sizeof(*map) + r.still.map->n_regions * sizeof(struct sf_region));
-	map->runtimes[0] = &runtime;
-	map->n_runtimes = 1;
-	r.still.map = map;
+	add_runtime(&runtime);
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		r.still.regs.pc = cases[i].pc;
 		recorded_put(&r, STACK + 0x100, cases[i].caller);
@@ -1134,6 +1141,46 @@ static void rules_that_know_of_no_push(void **state)
 	put_call(APP + 0x310);
 	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x118, CODE });
 	assert_true(sf_trace_may_be_stale(&r.trace));
+}
+
+static const struct sf_region *find_managed(const struct sf_runtime *runtime, uint64_t pc)
+{
+	static struct sf_region region;
+
+	region = (struct sf_region){ .start = JIT, .end = JIT + SIZE, .runtime = runtime };
+	return pc - JIT < SIZE ? &region : NULL;
+}
+
+static enum sf_step end_in_managed(const struct sf_runtime *runtime, struct sf_cursor *cursor, enum sf_end *why)
+{
+	(void)runtime;
+	(void)why;
+	cursor->trace->frames[cursor->trace->n_frames - 1].kind = SF_KIND_JITTED;
+	return SF_STEP_ROOT;
+}
+
+/*
+ * As .NET's ResolveWorkerChainLookupAsmStub, to which a stub jumps that has pushed words: pop %rdx; jmp *%rax. Its rules lead to
+ * such a word. The runtime would go on at the last call of native code, further out: the managed code between would be left out.
+ */
+static void rules_that_know_of_no_push_below_managed_code(void **state)
+{
+	static const uint8_t code[] = { 0x5a, 0xff, 0xe0 };
+	static const struct sf_runtime_ops ops = { .find = find_managed, .step = end_in_managed, .resume = go_on_at_the_root };
+	const struct sf_runtime runtime = { .ops = &ops, .start = JIT, .end = JIT + SIZE };
+	(void)state;
+
+	add_runtime(&runtime);
+	r.still.regs.pc = APP + 0x10;
+	recorded_bytes(&r, APP + 0x10, code, sizeof(code));
+	recorded_put(&r, STACK + 0x100, 0x123456);
+	recorded_put(&r, STACK + 0x108, JIT + 0x80);
+	put_call(JIT + 0x80);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { JIT + 0x80, STACK + 0x110, GUESS });
+	assert_true(sf_trace_may_be_stale(&r.trace));
+	recorded_put(&r, STACK + 0x108, LIBC + 0x80);
+	put_call(LIBC + 0x80);
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF }, { APP + 0x310, STACK + 0x200, SF_VIA_ANCHOR, 0 });
 }
 
 /*
@@ -2010,6 +2057,7 @@ int main(void)
 		TEST(code_that_leaves_sp_alone),
 		TEST(rules_that_lead_to_no_return_address),
 		TEST(rules_that_know_of_no_push),
+		TEST(rules_that_know_of_no_push_below_managed_code),
 		TEST(rules_that_lead_out_of_the_stack),
 		TEST(code_without_rules_on_a_short_copy),
 		TEST(a_return_address_in_a_register),

@@ -107,19 +107,22 @@ static bool is_no_return(const struct sf_cursor *cursor, enum sf_step step)
 
 /*
  * Whether a guess would hide more than it shows: that word may be code which a newer map has, and what is not in the stack may be
- * another stack. A caller by instructions does not keep newer code from being looked for (sf_trace_may_be_stale).
+ * another stack. But a guess that leads to code of a runtime is better than where that would go on: further out (resume()).
  */
-static bool may_lead_on(const struct sf_cursor *cursor, enum sf_step step)
+static bool may_lead_on(const struct sf_cursor *cursor, enum sf_step step, const struct sf_cursor *by_code)
 {
-	return step == SF_STEP_FAILED || (step == SF_STEP_TAKEN && !(cursor->regs.pc >> USER_BITS));
+	return step == SF_STEP_FAILED || (step == SF_STEP_TAKEN && !(cursor->regs.pc >> USER_BITS) &&
+					  !sf_code_map_runtime(cursor->still->map, by_code->regs.pc - 1));
 }
 
 /*
  * Rules of assembly may not know of what the function took from the stack, as those of OpenSSL's bn_gather5
  * (crypto/bn/asm/x86_64-mont5.pl, 3.0) and of glibc's __mpn_addmul_1 (sysdeps/x86_64/addmul_1.S), by which printf makes decimals.
  * Then a word of its own is taken for the return address. Those of LuaJIT's lj_vm_ffi_call (emit_asm_debug() in vm_x64.dasc) count
- * from the frame pointer also before the function has set it, and at its return. Where that leads to no return address, the
+ * from the frame pointer also before the function has set it, and at its return. Those of .NET's ResolveWorkerChainLookupAsmStub
+ * (vm/amd64/virtualcallstubamd64.S) do not know of two words that were pushed before it. Where that leads to no return address, the
  * function's instructions are asked. Only those of the innermost frame: such functions call none, or are right where they call.
+ * Newer code is looked for all the same (sf_trace_may_be_stale).
  */
 static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
@@ -133,8 +136,9 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	step = try_steppers(cursor, region, why);
 	if ((!is_no_return(cursor, step) && !lead_off(region, step, *why)) ||
 	    sf_step_code(&by_code, region, &why_not) != SF_STEP_TAKEN ||
-	    (by_code.via != SF_VIA_CODE && may_lead_on(cursor, step)))
+	    (by_code.via != SF_VIA_CODE && may_lead_on(cursor, step, &by_code)))
 		return step;
+	cursor->trace->off_map |= step == SF_STEP_TAKEN;
 	*cursor = by_code;
 	cursor->trace->by_zero = false;
 	return SF_STEP_TAKEN;
